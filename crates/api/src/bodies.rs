@@ -126,7 +126,7 @@ impl HttpBody for PaidBody {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use axum::body::to_bytes;
     use portunus_core::{Budget, BudgetKeys, BudgetLimits};
 

@@ -1,25 +1,26 @@
-//! What administrators ask of the transports (`query_transport`).
+//! Operators' requests to the transports (`query_transport`).
 
 use std::sync::Arc;
 
+use portunus_admin::{Administration, TransportControl};
 use portunus_core::events::TweakError;
-use portunus_core::{Fields, Gateway, Object, TransportControl};
+use portunus_core::{Fields, Object};
 use serde_json::{Map, Value};
 
 use crate::Counters;
 use crate::counters::Gauge;
 use crate::packages::{HTTP, UNIX, WEBSOCKET};
 
-/// The kinds of ports on which an API is served by HTTP.
+/// The kinds of ports that serve an API by HTTP.
 const HTTP_PORTS: [&str; 4] = ["http", "https", "admin_http", "admin_https"];
 
-/// The kind of the port with nothing but metrics.
+/// The kind of the port for metrics only.
 const METRICS_PORT: &str = "metrics";
 
-/// Lets administrators ask the transports that serve an API, be it the Admin API alone: whose ports have so many
-/// connections. A WebSocket can be opened at the ports of HTTP too.
+/// Registers the transports that serve an API, even if it is only the Admin API, so that operators
+/// can ask how many connections they have. WebSockets can be opened at ports of HTTP, too.
 pub(crate) fn register(
-    gateway: &Gateway,
+    administration: &Administration,
     counters: &Arc<Counters>,
     open: Vec<(&'static str, Gauge)>,
     has_unix: bool,
@@ -28,14 +29,14 @@ pub(crate) fn register(
     let has_websocket = open.iter().any(|(kind, _)| *kind != METRICS_PORT);
     if has_http {
         let counters = counters.clone();
-        gateway.add_transport(HTTP, Arc::new(Http { open, counters }));
+        administration.add_transport(HTTP, Arc::new(Http { open, counters }));
     }
     for (package, is_on, open) in [
         (WEBSOCKET, has_websocket, &counters.open_websockets),
         (UNIX, has_unix, &counters.open_unix),
     ] {
         if is_on {
-            gateway.add_transport(package, Arc::new(Pushed(open.clone())));
+            administration.add_transport(package, Arc::new(Pushed(open.clone())));
         }
     }
 }
@@ -62,7 +63,7 @@ impl TransportControl for Http {
     }
 }
 
-/// A transport whose clients have connections of their own.
+/// A transport with a connection for each client.
 struct Pushed(Gauge);
 
 impl TransportControl for Pushed {

@@ -1,4 +1,4 @@
-//! What the transports count.
+//! Counters of the transports.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use portunus_brokers::BrokerCounters;
 use portunus_core::LogGate;
+use portunus_metrics::{MetricKind, MetricsPage, MetricsSource};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -22,11 +23,11 @@ impl Counter {
     }
 }
 
-/// How many there are at present.
+/// A present number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gauge(Arc<AtomicU64>);
 
-/// One of those that are counted, until it is dropped.
+/// One of the counted things. Dropping it reduces the number.
 #[derive(Debug)]
 pub(crate) struct Held(Gauge);
 
@@ -47,7 +48,7 @@ impl Drop for Held {
     }
 }
 
-/// What the transports count since the start.
+/// The counters of the transports since the start.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Janus API requests over HTTP, long polls excluded.
@@ -72,9 +73,9 @@ pub struct Counters {
     pub whep_sessions: Counter,
     /// Requests of WHIP and WHEP that were refused.
     pub whip_refused: Counter,
-    /// Requests refused before the gateway saw them: no JSON, too large, contradicting their path.
+    /// Requests refused before the gateway: invalid JSON, too large, or contradicting their path.
     pub refused: Counter,
-    /// Clients disconnected because they did not read what they were sent.
+    /// Clients disconnected because they did not read.
     pub slow_clients: Counter,
     /// WebSocket clients disconnected because they did not answer a ping.
     pub silent_clients: Counter,
@@ -89,7 +90,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts a connection that could not be accepted, and logs it at most once a second.
+    /// Counts a connection that could not be accepted, and logs one per second at most.
     pub(crate) fn accept_failed(&self, error: &io::Error) {
         self.accept_failures.add(1);
         if let Some(suppressed) = self.accept_gate.open() {
@@ -97,19 +98,19 @@ impl Counters {
         }
     }
 
-    /// Adds what the connection to this kind of broker counts.
+    /// Adds the counters of the connection to this kind of broker.
     pub(crate) fn add_broker(&self, kind: &'static str, counters: Arc<BrokerCounters>) {
         let mut brokers = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         brokers.push((kind, counters));
     }
 
-    /// What the connections to brokers count, by the kind of broker.
+    /// Returns the counters of connections to brokers, by the kind of broker.
     pub fn brokers(&self) -> Vec<(&'static str, Arc<BrokerCounters>)> {
         let brokers = self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
         brokers.clone()
     }
 
-    /// All counters with the names that they have at `/metrics`, and what they mean.
+    /// Returns all counters with their names at `/metrics` and their descriptions.
     pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 16] {
         let entry = |name, help, counter: &Counter| (name, help, counter.value());
         [
@@ -190,5 +191,28 @@ impl Counters {
                 &self.accept_failures,
             ),
         ]
+    }
+}
+
+impl MetricsSource for Counters {
+    fn write(&self, page: &mut MetricsPage) {
+        for (name, help, value) in self.all() {
+            page.counter(&format!("{name}_total"), help, value);
+        }
+        let brokers = self.brokers();
+        let mut of_brokers = |name, help, read: fn(&BrokerCounters) -> u64| {
+            let values = brokers.iter().map(|(kind, it)| (*kind, read(it)));
+            page.labelled(MetricKind::Counter, name, help, "broker", values);
+        };
+        of_brokers(
+            "broker_published_messages_total",
+            "Replies and events that the broker has got, or with NATS that were handed over",
+            BrokerCounters::published,
+        );
+        of_brokers(
+            "broker_lost_messages_total",
+            "Replies and events that the broker has refused, or that were left at the end",
+            BrokerCounters::lost,
+        );
     }
 }

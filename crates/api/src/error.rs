@@ -1,29 +1,29 @@
-//! What can go wrong when the transports start.
+//! Errors at the start of the transports.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a transport could not start. The texts name the configuration key that helps.
+/// The reason why a transport could not start. The texts name the configuration key to change.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A TCP port could not be had.
+    /// A TCP port could not be bound.
     #[error("cannot listen on {address}/tcp: {error} ({hint} {key})", hint = hint(error))]
     Listen {
-        /// What was to be bound.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
         /// The configuration key of the port.
         key: &'static str,
     },
-    /// The Unix socket could not be had.
+    /// The Unix socket could not be bound.
     #[error("cannot listen on the Unix socket {}: {error} (set {key})", path.display())]
     Unix {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
         /// The configuration key of the path.
         key: &'static str,
@@ -41,7 +41,7 @@ pub enum StartError {
     Broker {
         /// The configuration section.
         section: &'static str,
-        /// What is wrong.
+        /// The reason.
         error: portunus_brokers::TlsError,
     },
     /// HTTPS or secure WebSocket is on, but tls.certificate or tls.key is not given.
@@ -54,7 +54,7 @@ pub enum StartError {
         certificate: PathBuf,
         /// tls.key
         key: PathBuf,
-        /// What is wrong with them.
+        /// The reason.
         reason: String,
     },
 }

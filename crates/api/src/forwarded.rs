@@ -1,7 +1,7 @@
 //! The client that a proxy names in a request: in `X-Forwarded-For`, or in `Forwarded` (RFC 7239).
 //!
-//! Each proxy appends the address that its own connection came from, and anybody can send the entries before that. So the
-//! entries are read from the last one on, for as long as proxies that are trusted have written them.
+//! Each proxy appends the address of its own connection, and clients can send any entries before
+//! that. So the entries are read from the last one, as long as trusted proxies have written them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Which client the headers of a request name.
+/// The client in the headers of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forwarded {
     /// There is no such header.
@@ -19,8 +19,8 @@ pub(crate) enum Forwarded {
     For(SocketAddr),
     /// The header of the nearest proxy holds no address.
     Unreadable,
-    /// `X-Forwarded-For` and `Forwarded` name different clients. A proxy writes one of them, and its client may have
-    /// written the other.
+    /// `X-Forwarded-For` and `Forwarded` name different clients. A proxy writes one of them, and
+    /// its client may have written the other.
     Contradictory,
 }
 
@@ -43,7 +43,7 @@ impl Forwarded {
     }
 }
 
-/// Returns the last address that no trusted proxy has. If all are proxies, it is the first one.
+/// Returns the last address that is not a trusted proxy's, or the first one if all are proxies'.
 fn client(
     nodes: impl Iterator<Item = Option<SocketAddr>>,
     is_trusted: &impl Fn(IpAddr) -> bool,
@@ -60,13 +60,14 @@ fn client(
     found
 }
 
-/// Returns the elements of all headers of a name, from the last one on. A header that is no text counts as an empty one.
+/// Returns the elements of all headers with this name, from the last one. A header that is not text
+/// counts as an empty one.
 fn elements<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let lines = headers.get_all(name).iter().rev();
     lines.flat_map(|line| line.to_str().unwrap_or_default().rsplit(','))
 }
 
-/// Reads an IP address, which may have a port. An IPv6 address may stand in brackets.
+/// Parses an IP address with an optional port. An IPv6 address may be in brackets.
 fn node(text: &str) -> Option<SocketAddr> {
     let text = text.trim();
     if let Ok(address) = text.parse() {
@@ -77,8 +78,8 @@ fn node(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, 0))
 }
 
-/// Reads the address in `for` of an element of `Forwarded`. All of the element has to be well-formed: part of a text in
-/// quotes, in which a client may have put a comma, is no element.
+/// Parses the address in `for` of an element of `Forwarded`. The whole element must be well-formed:
+/// a part of a quoted text, in which a client may have put a comma, is no element.
 fn for_node(element: &str) -> Option<SocketAddr> {
     let mut found = None;
     for pair in element.split(';') {
@@ -99,8 +100,8 @@ fn for_node(element: &str) -> Option<SocketAddr> {
     found
 }
 
-/// Whether the text is a token (RFC 9110 section 5.6.2). `:` counts as part of one, because proxies write ports without
-/// quotes.
+/// Whether the text is a token (RFC 9110 section 5.6.2). `:` is allowed, because proxies write
+/// ports without quotes.
 fn is_token(text: &str) -> bool {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:".contains(&b);
     !text.is_empty() && text.bytes().all(token)
@@ -108,12 +109,12 @@ fn is_token(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use proptest::prelude::*;
 
     use super::*;
 
-    /// What a request of the proxy 127.0.0.1 says; 10.0.0.0/8 are proxies, too.
+    /// Returns the client of a request by the proxy 127.0.0.1, with the proxies 10.0.0.0/8.
     fn read(headers: &[(&'static str, &str)]) -> Forwarded {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -140,10 +141,10 @@ mod tests {
                 &["nonsense, 198.51.100.7,10.0.0.3 , 10.0.0.4"],
                 "198.51.100.7",
             ),
-            // What stands before an entry that is no address may be anybody's.
+            // Entries before an invalid one may be forged.
             (&["1.1.1.1, unknown, 10.0.0.3"], "10.0.0.3"),
             (&["1.1.1.1, , 10.0.0.3"], "10.0.0.3"),
-            // A proxy asks for itself.
+            // A request of the proxy itself.
             (&["10.0.0.5, 10.0.0.3"], "10.0.0.5"),
             (&["198.51.100.7:4711"], "198.51.100.7:4711"),
             (&["2001:db8::1"], "2001:db8::1"),
@@ -171,7 +172,7 @@ mod tests {
                 "2001:db8::1",
             ),
             ("for=_hidden, for=10.0.0.3", "10.0.0.3"),
-            // The client has begun a text in quotes that the proxy's entry would be a part of.
+            // The client has opened a quoted text that would include the proxy's entry.
             ("for=\"1.1.1.1, for=198.51.100.7", "198.51.100.7"),
         ] {
             assert_eq!(read(&[("forwarded", header)]), client(expected), "{header}");
@@ -185,7 +186,7 @@ mod tests {
             "proto=https",
             "for=1.1.1.1;for=198.51.100.7",
             "for=198.51.100.7;",
-            // A host in quotes that a client has chosen, with a comma.
+            // A quoted host with a comma, chosen by a client.
             "for=198.51.100.7;host=\"a,for=1.1.1.1\"",
             "for=198.51.100.7;host=\"a,for=1.1.1.1;x=\"",
             "for=198.51.100.7;host=\"a,for=1.1.1.1;x=y\"",

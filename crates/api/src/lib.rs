@@ -1,8 +1,10 @@
-//! The Janus API and the Admin API over HTTP, WebSocket, Unix socket and message brokers; WHIP and WHEP; the web pages.
+//! The Janus API and the Admin API over HTTP, WebSocket, Unix socket and message brokers; WHIP and
+//! WHEP; the web pages.
 //!
-//! [`Transports::start`] binds everything that [`ApiConfig`] asks for, and serves until
-//! [`Transports::shutdown`]. The transports know nothing of requests but where they come from: each message goes
-//! to the [`portunus_core::Gateway`], each reply and event goes back.
+//! [`Transports::start`] binds everything that [`ApiConfig`] enables, and serves until
+//! [`Transports::shutdown`]. The transports do not interpret requests: each message goes to the
+//! [`portunus_core::Gateway`] or the [`portunus_admin::Administration`], and each reply and event
+//! comes back.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -16,6 +18,7 @@ mod forwarded;
 mod http;
 mod kept_sockets;
 mod listen;
+mod notifications;
 mod pace;
 mod packages;
 mod reload;
@@ -26,7 +29,6 @@ mod start;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tls;
-mod told;
 mod unix;
 mod websocket;
 mod whip;

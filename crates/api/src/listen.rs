@@ -27,17 +27,17 @@ use crate::socket::{CountedStream, Received};
 use crate::tls::Tls;
 use crate::{Counters, StartError};
 
-/// How long a client may take for a TLS handshake or for a request's head.
+/// The time limit for a TLS handshake, and for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Bytes of the longest head of a request; a longer one is refused with status 431.
+/// The longest head of a request, in bytes. Longer ones are refused with status 431.
 const MAX_HEAD: usize = 16 << 10;
 
-/// How long an accept loop waits after a failure: the first and the longest pause. Each pause is
-/// twice as long as the one before.
+/// The first and the longest pause of an accept loop after a failure. Each pause is twice as long
+/// as the one before.
 pub(crate) const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// Written to a plain connection for which there is no place or no memory.
+/// Sent to a plain connection without a place or memory.
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\n\
 Retry-After: 2\r\n\
 Connection: close\r\n\
@@ -46,19 +46,20 @@ Content-Length: 56\r\n\
 \r\n\
 Your address, or all clients, have too many connections\n";
 
-/// A connection that requests come by. It holds the connection's place among the allowed ones for as long as any
-/// clone of it lives, so that an upgraded connection still counts.
+/// A connection of requests. It holds a place among the allowed connections as long as any clone
+/// exists, so that an upgraded connection still counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// Where the connection came from; of a request that a trusted proxy hands on, where its client is.
+    /// The address of the connection. For a request by a trusted proxy it is the client's.
     pub(crate) address: SocketAddr,
-    /// What it pays from for what is kept of its requests and responses.
+    /// Pays for the data of its requests and responses.
     pub(crate) purse: Purse,
     pub(crate) received: Received,
     _place: Arc<(Share, Held)>,
 }
 
-/// Binds a port on some addresses, or on all, or goes on with sockets of before; `key` is the configuration key of the port.
+/// Binds a port on some addresses, or on all if `addresses` is empty. `key` is the configuration
+/// key of the port.
 pub(crate) async fn bind(
     addresses: &[IpAddr],
     port: u16,
@@ -71,7 +72,7 @@ pub(crate) async fn bind(
         key,
     };
     if addresses.is_empty() {
-        // On Linux an IPv6 wildcard socket takes IPv4 too, unless the machine has no IPv6.
+        // On Linux an IPv6 wildcard socket accepts IPv4 as well, unless the machine has no IPv6.
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let listener = match kept.bind(any).await {
             Err(error) if no_ipv6(&error) => {
@@ -91,7 +92,7 @@ pub(crate) async fn bind(
     Ok(listeners)
 }
 
-/// Binds a port on the loopback addresses that the machine has.
+/// Binds a port on the machine's loopback addresses.
 pub(crate) async fn bind_loopback(
     port: u16,
     key: &'static str,
@@ -102,7 +103,7 @@ pub(crate) async fn bind_loopback(
     let chosen = chosen.map_or(port, |address| address.port());
     match bind(&[Ipv6Addr::LOCALHOST.into()], chosen, key, kept).await {
         Ok(more) => listeners.extend(more),
-        // The kernel chose a port that is free with IPv4: that is enough.
+        // The kernel chose a port that is free on IPv4, which suffices.
         Err(_) if port == 0 => {}
         Err(StartError::Listen { error, .. }) if no_ipv6(&error) => {}
         Err(error) => return Err(error),
@@ -116,25 +117,25 @@ fn no_ipv6(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(97) // EAFNOSUPPORT has no ErrorKind
 }
 
-/// What the listeners of one server share.
+/// The state that the listeners of one server share.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) router: Router,
-    /// The connections that there may be.
+    /// The places for connections.
     pub(crate) places: Budget,
-    /// The memory that they pay from.
+    /// The memory for connections.
     pub(crate) memory: Budget,
-    /// Connections that are open, of one listener.
+    /// The open connections of one listener.
     pub(crate) open: Gauge,
     pub(crate) counters: Arc<Counters>,
     pub(crate) locality: Arc<Locality>,
-    /// Turns true once, when the server stops.
+    /// Becomes true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// Ends when the server stops.
+/// Returns when the server stops.
 pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone: the server has stopped.
+    // An error means that the sender is gone, since the server has stopped.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -155,7 +156,7 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<Tls>, server: Serve
             }
             Err(error) => {
                 server.counters.accept_failed(&error);
-                // Mostly out of file descriptors: the next try would fail as well.
+                // Mostly there are no file descriptors, and the next attempt would fail as well.
                 tokio::time::sleep(pause).await;
                 pause = pause.saturating_mul(2).min(PAUSES.1);
             }
@@ -187,13 +188,13 @@ fn accept(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>, serv
     });
 }
 
-/// What a request pays from, if it came by a connection.
+/// Returns the purse of a request's connection, if it has one.
 pub(crate) fn purse(client: Option<&Extension<Client>>) -> Purse {
     let purse = client.map(|Extension(client)| client.purse.clone());
     purse.unwrap_or_default()
 }
 
-/// Takes the place and the memory that a connection needs.
+/// Takes the place and the memory for a connection.
 fn admit(address: SocketAddr, by_tls: bool, server: &Server) -> Result<Client, OverBudget> {
     let of = address.ip().into();
     let place = server.places.purse(of).take(1)?;
@@ -210,11 +211,11 @@ fn admit(address: SocketAddr, by_tls: bool, server: &Server) -> Result<Client, O
     })
 }
 
-/// Tells a client why its connection is closed at once.
+/// Informs a client why its connection is closed immediately.
 fn refuse(stream: &TcpStream) {
-    // Whether the client reads it makes no difference.
+    // An error does not matter.
     let _ = stream.try_write(REFUSAL.as_bytes());
-    // With bytes unread, the system would not close the connection but reset it.
+    // With unread bytes the system would reset the connection instead of closing it.
     let _ = stream.try_read(&mut [0; 4 << 10]);
 }
 
@@ -242,7 +243,7 @@ where
         request.map(Body::new)
     });
     let service = service.map_response(move |response| bodies::paid(response, purse.clone()));
-    // A client that asks without end does not hold up others: each has one request in its turn.
+    // Yields after each request, so that one client does not hold up others.
     let service = service.then(|response| async {
         yield_now().await;
         response

@@ -1,5 +1,5 @@
-//! Keeps a client from asking faster than it reads the replies. Requests that take long do not keep
-//! it from asking further.
+//! Keeps clients from sending requests faster than they read the replies. Slow requests do not
+//! delay further ones.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,13 +7,14 @@ use std::pin::pin;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, Either};
 use futures_util::stream::FuturesUnordered;
-use portunus_core::{Begun, Budget, Client, Gateway};
+use portunus_admin::Administration;
+use portunus_core::{Budget, Client, Gateway, PendingReply};
 use tokio::sync::Semaphore;
 
-/// Requests whose replies may wait to be written.
+/// The most requests whose replies wait to be written.
 const AHEAD: usize = 16;
 
-/// How far a client is ahead of what it has read.
+/// The number of requests that a client may still send before it reads.
 #[derive(Debug)]
 pub(crate) struct Pace {
     free: Semaphore,
@@ -25,7 +26,7 @@ impl Pace {
         Self::ahead(AHEAD)
     }
 
-    /// For a connection that is many clients: so many requests may have replies that wait.
+    /// For a connection that many clients share. Replies to this many requests may wait.
     pub(crate) fn ahead(ahead: usize) -> Self {
         Self {
             free: Semaphore::new(ahead),
@@ -35,14 +36,14 @@ impl Pace {
 
     /// Waits until another request may be read.
     pub(crate) async fn ask(&self) {
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permit) = self.free.acquire().await {
             permit.forget();
         }
     }
 
-    /// A message was written. It may have been an event, which nobody asked for: the client is never more than
-    /// the agreed number of requests ahead all the same.
+    /// Notes that a message was written. It may have been an event, so the number of free requests
+    /// is limited.
     pub(crate) fn wrote(&self) {
         if self.free.available_permits() < self.ahead {
             self.free.add_permits(1);
@@ -50,7 +51,7 @@ impl Pace {
     }
 }
 
-/// Which API a connection speaks.
+/// The API of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
     Janus,
@@ -58,7 +59,7 @@ pub(crate) enum Api {
 }
 
 impl Api {
-    /// The memory that its clients pay from.
+    /// Returns the memory for its clients.
     pub(crate) fn memory(self, gateway: &Gateway) -> &Budget {
         match self {
             Api::Janus => gateway.memory(),
@@ -67,61 +68,70 @@ impl Api {
     }
 }
 
-/// The requests of one client, on their way to the gateway.
+/// The requests of one client that are being processed.
 #[derive(Debug)]
 pub(crate) struct Requests<'c> {
     api: Api,
-    gateway: &'c Gateway,
+    administration: &'c Administration,
     client: &'c Client,
     pace: &'c Pace,
-    /// Those whose replies are not there yet.
-    begun: FuturesUnordered<Either<Begun, BoxFuture<'static, ()>>>,
+    /// Requests without a reply yet.
+    pending: FuturesUnordered<Either<PendingReply, BoxFuture<'static, ()>>>,
 }
 
 impl<'c> Requests<'c> {
-    pub(crate) fn new(api: Api, gateway: &'c Gateway, client: &'c Client, pace: &'c Pace) -> Self {
+    pub(crate) fn new(
+        api: Api,
+        administration: &'c Administration,
+        client: &'c Client,
+        pace: &'c Pace,
+    ) -> Self {
         Self {
             api,
-            gateway,
+            administration,
             client,
             pace,
-            begun: FuturesUnordered::new(),
+            pending: FuturesUnordered::new(),
         }
     }
 
-    /// Hands a request on once the client has read enough; handles get theirs in the order in which they came. Those of the Admin
-    /// API do not wait for each other.
+    /// Passes on a request once the client has read enough. Handles get their requests in order.
+    /// Requests of the Admin API do not wait for each other.
     pub(crate) async fn take(&mut self, request: &[u8]) {
         self.take_from(self.client, request).await;
     }
 
-    /// The same from a form of the client, see [`Client::asking`].
+    /// As [`Requests::take`], for a derived client, see [`Client::asking`].
     pub(crate) async fn take_from(&mut self, client: &Client, request: &[u8]) {
-        let (gateway, pace) = (self.gateway, self.pace);
+        let (administration, pace) = (self.administration, self.pace);
         let api = self.api;
         let handed = async {
             pace.ask().await;
             match api {
-                Api::Janus => gateway.begin(client, request).await.map(Either::Left),
+                Api::Janus => administration
+                    .gateway()
+                    .begin(client, request)
+                    .await
+                    .map(Either::Left),
                 Api::Admin => {
-                    let (gateway, client) = (gateway.clone(), client.clone());
+                    let (administration, client) = (administration.clone(), client.clone());
                     let request = request.to_vec();
-                    let answered = async move { gateway.submit_admin(&client, &request).await };
+                    let answered = async move { administration.submit(&client, &request).await };
                     Some(Either::Right(Box::pin(answered) as BoxFuture<'static, ()>))
                 }
             }
         };
-        let begun = self.meanwhile(handed).await;
-        self.begun.extend(begun);
+        let pending = self.meanwhile(handed).await;
+        self.pending.extend(pending);
     }
 
-    /// Waits for `work`, and sees to the replies that come meanwhile.
+    /// Waits for `work`, and processes replies meanwhile.
     pub(crate) async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
             tokio::select! {
                 done = &mut work => return done,
-                Some(()) = self.begun.next() => {}
+                Some(()) = self.pending.next() => {}
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The names of the transports, as Janus has them.
+//! The package names of the transports, as in Janus.
 
 /// The package name of the HTTP transport.
 pub(crate) const HTTP: &str = "janus.transport.http";

@@ -5,7 +5,7 @@ use portunus_core::{Budget, BudgetLimits};
 use crate::tls::{self, Certificate, Tls};
 use crate::{ApiConfig, StartError};
 
-/// The way to change running transports. Cheap to clone.
+/// Changes running transports. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct TransportsReload {
     /// `None` if nothing is served by TLS.
@@ -14,7 +14,7 @@ pub struct TransportsReload {
     websocket: Vec<Budget>,
 }
 
-/// What was read for running transports.
+/// New settings for running transports.
 #[derive(Debug)]
 pub struct PreparedTransports {
     certificate: Option<Certificate>,
@@ -31,7 +31,7 @@ impl TransportsReload {
         }
     }
 
-    /// Reads what a configuration says of running transports. An error leaves them as they are. It blocks.
+    /// Reads the settings of a configuration. An error changes nothing. Blocks.
     pub fn prepare(&self, config: &ApiConfig) -> Result<PreparedTransports, StartError> {
         let is_used = self.tls.is_some();
         let certificate = is_used.then(|| tls::read(&config.tls, "tls.certificate"));
@@ -46,7 +46,7 @@ impl TransportsReload {
         })
     }
 
-    /// Applies the new settings to new connections; open ones continue. Returns `true` if the certificate is another one.
+    /// Applies the new settings to new connections. Returns `true` if the certificate has changed.
     pub fn apply(&self, prepared: PreparedTransports) -> bool {
         for (budgets, limits) in [
             (&self.http, prepared.http),
@@ -61,7 +61,8 @@ impl TransportsReload {
     }
 }
 
-/// The limits of connections, `most` in all. 0 for `of_address` means no limit for one address.
+/// Returns the limits of connections: `most` in all. 0 for `of_address` means no limit for one
+/// address.
 pub(crate) fn limits(most: usize, of_address: usize) -> BudgetLimits {
     BudgetLimits {
         whole: most,

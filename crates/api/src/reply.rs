@@ -1,4 +1,4 @@
-//! Errors that a transport replies by itself, before the gateway has seen the request.
+//! Error replies of a transport without the gateway.
 
 use portunus_core::ApiError;
 use serde_json::Value;
@@ -9,14 +9,14 @@ pub(crate) fn too_large(max: usize) -> Value {
     ApiError::InvalidJson(reason).reply(None, None)
 }
 
-/// Error 450 for what cannot be said to a client that has asked for it, or cannot be asked now.
+/// Error 450 for a request that the transport refuses.
 pub(crate) fn refused(request: &Value, reason: &str) -> Value {
     let transaction = request.get("transaction").and_then(Value::as_str);
     let session = request.get("session_id").cloned();
     ApiError::Transport(reason.to_owned()).reply(session, transaction)
 }
 
-/// Error 472 for a client that there is no place for.
+/// Error 472 for a client without a place.
 pub(crate) fn too_many_clients() -> Value {
     ApiError::NotAcceptingSessions.reply(None, None)
 }

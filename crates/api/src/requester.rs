@@ -1,12 +1,13 @@
-//! Who sends an HTTP request: at which address the client is, and whether it is on this machine, or only looks so.
+//! The requester of an HTTP request: the client's address, and whether it is on this machine.
 //!
-//! Proxies that are trusted name their clients. A request that any proxy has handed on comes from nobody on this machine.
+//! Trusted proxies name their clients. A request that passed any proxy is not local.
 //!
-//! What comes from a loopback address may be a proxy's, which speaks for anybody, or a browser's, in which a page from
-//! anywhere asks. Pages cannot hide where they come from: browsers say it in `Origin` with all requests but some of
-//! GET, and in `Host` if a page has its own name resolved to a loopback address (DNS rebinding).
+//! A request from a loopback address may come from a proxy, or from any page in a browser. Browsers
+//! reveal pages: by `Origin` in all requests but some of GET, and by `Host` if a page has its own
+//! name resolved to a loopback address (DNS rebinding).
 //!
-//! Libraries for WebSockets write the address that they connect to as `Origin`. No page of others is there.
+//! WebSocket libraries set `Origin` to the address that they connect to, where no page of others
+//! can be.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -18,7 +19,7 @@ use portunus_core::{Network, Requester};
 
 use crate::forwarded::Forwarded;
 
-/// What proxies add to requests.
+/// Headers that proxies add to requests.
 const PROXY: [&str; 5] = [
     "x-forwarded-for",
     "x-forwarded-host",
@@ -27,29 +28,29 @@ const PROXY: [&str; 5] = [
     "x-client-ip",
 ];
 
-/// Tells requests of this machine from others, and the clients of a trusted proxy from each other.
+/// Distinguishes local requests from others, and the clients of trusted proxies from each other.
 #[derive(Debug, Default)]
 pub(crate) struct Locality {
     ports: OnceLock<OwnPorts>,
-    /// Whose headers name the client.
+    /// The proxies whose headers name the client.
     trusted_proxies: Vec<Network>,
-    /// Set once the log names a proxy that is not trusted.
+    /// Set once an untrusted proxy was logged.
     told_unknown: AtomicBool,
-    /// Set once the log names a trusted proxy that does not name its client.
+    /// Set once a trusted proxy without client addresses was logged.
     told_unnamed: AtomicBool,
 }
 
-/// Who sends a request.
+/// The requester of an HTTP request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sender {
     pub(crate) requester: Requester,
-    /// The client's address; the port is 0 if a proxy does not name it.
+    /// The client's address. The port is 0 if a proxy does not name it.
     pub(crate) address: SocketAddr,
-    /// A proxy has handed the request on without naming its client: the address is the proxy's.
+    /// Whether the address is that of a proxy that does not name its client.
     pub(crate) is_hidden: bool,
 }
 
-/// Where the server's own pages are.
+/// The ports of the server's own pages.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPorts {
     pub(crate) http: Vec<u16>,
@@ -64,13 +65,13 @@ impl Locality {
         }
     }
 
-    /// Notes where the server's own pages are, once that is known.
+    /// Sets the ports of the server's own pages, once they are known.
     pub(crate) fn set_ports(&self, ports: OwnPorts) {
-        // It is set once, before anything is served.
+        // Set once, before anything is served.
         let _ = self.ports.set(ports);
     }
 
-    /// Who sends `request`, which came in a connection from `peer`.
+    /// Returns the requester of `request` in a connection from `peer`.
     pub(crate) fn sender<B>(&self, peer: SocketAddr, request: &Request<B>) -> Sender {
         let headers = request.headers();
         let is_trusted = |ip| self.trusted_proxies.iter().any(|it| it.contains(ip));
@@ -104,8 +105,8 @@ impl Locality {
         }
     }
 
-    /// Logs what to do about a proxy whose clients cannot be told apart. A stranger elsewhere that looks like a proxy is not
-    /// logged.
+    /// Logs how to configure a proxy whose clients cannot be distinguished. Remote strangers that
+    /// look like proxies are not logged.
     fn tell_once(&self, proxy: IpAddr, is_trusted: bool) {
         if is_trusted && !self.told_unnamed.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -158,13 +159,13 @@ fn is_asked(origin: &Uri, uri: &Uri, headers: &HeaderMap) -> bool {
     asked.is_some() && at(origin) == asked
 }
 
-/// Whether a proxy has handed the request on. Many that add nothing still speak HTTP/1.0.
+/// Whether the request passed a proxy. Many proxies that add no header speak HTTP/1.0.
 fn is_by_proxy(version: Version, headers: &HeaderMap) -> bool {
     let named = headers.contains_key(FORWARDED) || headers.contains_key(VIA);
     named || version < Version::HTTP_11 || PROXY.iter().any(|name| headers.contains_key(*name))
 }
 
-/// Whether the server was addressed by a loopback name, as far as the request says.
+/// Whether the request was sent to a loopback name, if it has a name.
 fn names_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
     let by_uri = uri.host().is_none_or(is_loopback_name);
     by_uri
@@ -175,7 +176,7 @@ fn names_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
         })
 }
 
-/// A name that no resolver gives another address (RFC 6761 section 6.3).
+/// Whether resolvers always map a name to a loopback address (RFC 6761 section 6.3).
 fn is_loopback_name(name: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']');
     match address.parse::<IpAddr>() {
@@ -186,7 +187,7 @@ fn is_loopback_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn is_local_at(locality: &Locality, from: SocketAddr, request: &Request<()>) -> bool {
@@ -251,7 +252,7 @@ mod tests {
         assert!(!is_local("127.0.0.1", &two));
     }
 
-    /// Python's websocket-client writes `http`, ws4py `ws`, each with the port if it is not the usual one.
+    /// Python's websocket-client writes `http`, ws4py `ws`, each with an unusual port.
     #[test]
     fn programs_that_name_the_address_they_connect_to_are_local() {
         for (host, origin, local) in [
@@ -313,7 +314,8 @@ mod tests {
         let from = "127.0.0.1:4000".parse().unwrap();
         assert!(!is_local_at(&Locality::default(), from, &request));
     }
-    /// Who sends a request with these headers through a proxy, at 127.0.0.1 or in 10.0.0.0/8.
+    /// Returns the requester of a request with these headers by a proxy, at 127.0.0.1 or in
+    /// 10.0.0.0/8.
     fn sender(peer: &str, headers: &[(&str, &str)]) -> Sender {
         let networks = ["127.0.0.1", "10.0.0.0/8"].map(|it| it.parse().unwrap());
         let mut request = Request::builder().uri("/janus").header("host", "localhost");
@@ -333,7 +335,7 @@ mod tests {
             assert_eq!(sent.requester, client, "{peer}");
             assert!(!sent.is_hidden);
         }
-        // Another address is no proxy: what it sends names nobody.
+        // Other addresses are not trusted, so their headers name nobody.
         let sent = sender("192.0.2.1", &[("x-forwarded-for", "198.51.100.7")]);
         assert_eq!(sent.address, "192.0.2.1:40000".parse().unwrap());
         assert!(sent.is_hidden);

@@ -1,5 +1,5 @@
-//! Counts the bytes that a connection receives. The WebSocket library does not tell how much of an
-//! unfinished message it holds.
+//! Counts the received bytes of a connection, since the WebSocket library does not reveal how much
+//! of an unfinished message it holds.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How many bytes a connection has received.
+/// The number of received bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Received(Arc<AtomicU64>);
 
@@ -19,7 +19,7 @@ impl Received {
     }
 }
 
-/// A stream whose received bytes are counted.
+/// A stream that counts its received bytes.
 #[derive(Debug)]
 pub(crate) struct CountedStream<S> {
     stream: S,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_admin::Administration;
 use portunus_core::{Budget, BudgetKeys, Gateway, TransportInfo};
+use portunus_metrics::MetricsSource;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -13,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::admin::Reach;
 use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
+use crate::http::metrics::Sources;
 use crate::kept_sockets::KeptSockets;
 use crate::listen::{self, Server};
 use crate::pace::Api;
@@ -22,16 +25,16 @@ use crate::requester::{Locality, OwnPorts};
 use crate::tls::Tls;
 use crate::{
     ApiConfig, Counters, HttpConfig, StartError, TlsConfig, UnixConfig, WebSocketConfig, admin,
-    control, http, tls, told, unix, websocket,
+    control, http, notifications, tls, unix, websocket,
 };
 
-/// How long requests may go on after [`Transports::shutdown`].
+/// How long requests may continue after [`Transports::shutdown`].
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Connections to the counters' own address at a time.
+/// The most connections to the metrics address.
 const METRICS_CONNECTIONS: usize = 100;
 
-/// What `info` says of the transports that the configuration turns on.
+/// Returns the descriptions of all enabled transports for `info`.
 pub fn transport_infos(config: &ApiConfig) -> Vec<TransportInfo> {
     let all = [
         (
@@ -88,7 +91,7 @@ pub fn transport_infos(config: &ApiConfig) -> Vec<TransportInfo> {
         .collect()
 }
 
-/// The brokers that are connected to, and where they are.
+/// Returns the kinds and addresses of all connected brokers.
 pub fn brokers(config: &ApiConfig) -> Vec<(&'static str, String)> {
     let ApiConfig {
         mqtt,
@@ -119,7 +122,7 @@ pub struct Transports {
     reload: TransportsReload,
 }
 
-/// Where the transports listen.
+/// The addresses of the transports.
 #[derive(Debug, Clone, Default)]
 struct Addresses {
     http: Vec<SocketAddr>,
@@ -131,7 +134,7 @@ struct Addresses {
     admin: AdminAddresses,
 }
 
-/// Where the Admin API is.
+/// The addresses of the Admin API.
 #[derive(Debug, Clone, Default)]
 pub struct AdminAddresses {
     /// Plain HTTP, and WebSocket.
@@ -147,8 +150,8 @@ pub struct AdminAddresses {
 }
 
 impl Addresses {
-    /// Where the pages are that may use an API as programs of this machine do. The pages for calls are not for the Admin
-    /// API: they hold what strangers say.
+    /// Returns the ports of pages that may use an API like programs of this machine. The pages for
+    /// calls may not use the Admin API, since they show data of strangers.
     fn pages(&self, api: Api) -> OwnPorts {
         let ports = |calls: &[SocketAddr], admin: &[SocketAddr]| {
             let calls = calls.iter().filter(|_| api == Api::Janus);
@@ -162,12 +165,24 @@ impl Addresses {
 }
 
 impl Transports {
-    /// Binds all sockets, then serves on the running tokio runtime. If one cannot be bound, none is served.
-    pub async fn start(config: ApiConfig, gateway: Gateway) -> Result<Self, StartError> {
+    /// Binds all sockets, then serves on the running tokio runtime. If one cannot be bound, none is
+    /// served. `metrics` are shown beside those of the gateway, the Admin API and the transports.
+    pub async fn start(
+        config: ApiConfig,
+        administration: Administration,
+        metrics: Vec<Arc<dyn MetricsSource>>,
+    ) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let counters = Arc::<Counters>::default();
-        told::mute(gateway.events(), &config);
         let kept = KeptSockets::take_over();
+        let gateway = administration.gateway().clone();
+        let own: [Arc<dyn MetricsSource>; 3] = [
+            counters.clone(),
+            Arc::new(gateway.clone()),
+            Arc::new(administration.clone()),
+        ];
+        let sources: Sources = own.into_iter().chain(metrics).collect();
+        notifications::mute(gateway.events(), &config);
         let mut bound = Bound::default();
         let mut addresses = Addresses::default();
         let locality = || Arc::new(Locality::new(&gateway.trusted_proxies()));
@@ -186,7 +201,7 @@ impl Transports {
         let shared = websocket::Shared::new(
             Api::Janus,
             websocket,
-            gateway.clone(),
+            administration.clone(),
             counters.clone(),
             &stopped,
         );
@@ -196,6 +211,7 @@ impl Transports {
             shared.clone(),
             gateway.clone(),
             counters.clone(),
+            sources.clone(),
         );
         let mut tls = SharedTls::new(&config.tls);
         let (of_http, of_websocket) = (
@@ -207,8 +223,8 @@ impl Transports {
             websocket_places(websocket, &gateway),
         );
         let http_server = server(router, of_http.clone(), Api::Janus, &locality);
-        let metrics = http::metrics_router(gateway.clone(), counters.clone());
-        // Counters are read when strangers hold everything, too.
+        let metrics = http::metrics_router(gateway.clone(), sources);
+        // Separate places, so that metrics can be read when other clients hold all connections.
         let of_metrics = places(METRICS_CONNECTIONS, 0, &gateway, METRICS_KEYS);
         let metrics_server = server(metrics, of_metrics, Api::Admin, &locality);
         let router = websocket::router(shared);
@@ -248,11 +264,16 @@ impl Transports {
         let shared = websocket::Shared::new(
             Api::Admin,
             websocket,
-            gateway.clone(),
+            administration.clone(),
             counters.clone(),
             &stopped,
         );
-        let router = admin::router(&config, shared.clone(), gateway.clone(), counters.clone());
+        let router = admin::router(
+            &config,
+            shared.clone(),
+            administration.clone(),
+            counters.clone(),
+        );
         let ws_router = websocket::router(shared);
         let servers = AdminServers {
             http: server(router, of_admin_http.clone(), Api::Admin, &admin_locality),
@@ -262,7 +283,7 @@ impl Transports {
                 Api::Admin,
                 &admin_locality,
             ),
-            has_secret: gateway.has_admin_secret(),
+            has_secret: administration.has_secret(),
         };
         addresses.admin = servers.bind(&config, &mut tls, &mut bound, &kept).await?;
         kept.close_unused();
@@ -274,7 +295,7 @@ impl Transports {
         let mut tasks = JoinSet::new();
         if let Some(path) = &config.unix.path {
             let socket = unix::bind(Api::Janus, &config.unix, path)?;
-            tasks.spawn(socket.serve(gateway.clone(), counters.clone(), stopped.clone()));
+            tasks.spawn(socket.serve(administration.clone(), counters.clone(), stopped.clone()));
             addresses.unix = Some(path.clone());
         }
         if let Some(path) = &config.admin.unix_path {
@@ -283,13 +304,13 @@ impl Transports {
                 ..config.unix.clone()
             };
             let socket = unix::bind(Api::Admin, &unix, path)?;
-            tasks.spawn(socket.serve(gateway.clone(), counters.clone(), stopped.clone()));
+            tasks.spawn(socket.serve(administration.clone(), counters.clone(), stopped.clone()));
             addresses.admin.unix = Some(path.clone());
         }
         let has_unix = addresses.unix.is_some() || addresses.admin.unix.is_some();
-        control::register(&gateway, &counters, bound.open, has_unix);
+        control::register(&administration, &counters, bound.open, has_unix);
         let shared = broker::Shared {
-            gateway,
+            administration,
             counters: counters.clone(),
             stop: stopped,
         };
@@ -310,52 +331,52 @@ impl Transports {
         })
     }
 
-    /// Where plain HTTP is served.
+    /// The addresses of plain HTTP.
     pub fn http(&self) -> &[SocketAddr] {
         &self.addresses.http
     }
 
-    /// Where HTTPS is served.
+    /// The addresses of HTTPS.
     pub fn https(&self) -> &[SocketAddr] {
         &self.addresses.https
     }
 
-    /// Where counters are served, if that is an address of their own.
+    /// The addresses of metrics, if they are separate.
     pub fn metrics(&self) -> &[SocketAddr] {
         &self.addresses.metrics
     }
 
-    /// Where plain WebSocket is served.
+    /// The addresses of plain WebSocket.
     pub fn ws(&self) -> &[SocketAddr] {
         &self.addresses.ws
     }
 
-    /// Where secure WebSocket is served.
+    /// The addresses of secure WebSocket.
     pub fn wss(&self) -> &[SocketAddr] {
         &self.addresses.wss
     }
 
-    /// Where the Unix socket is.
+    /// The path of the Unix socket.
     pub fn unix(&self) -> Option<&PathBuf> {
         self.addresses.unix.as_ref()
     }
 
-    /// Where the Admin API is.
+    /// The addresses of the Admin API.
     pub fn admin(&self) -> &AdminAddresses {
         &self.addresses.admin
     }
 
-    /// The way to change them while they run.
+    /// Changes running transports.
     pub fn reload(&self) -> &TransportsReload {
         &self.reload
     }
 
-    /// What the transports have counted.
+    /// The counters of the transports.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Accepts nothing more, lets requests that are under way end for a second, and closes all connections.
+    /// Stops accepting, lets requests in progress end for a second, and closes all connections.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
         let ended = async {
@@ -377,7 +398,7 @@ const WEBSOCKET_KEYS: BudgetKeys = BudgetKeys {
     whole: "websocket.max_connections",
     address: "websocket.max_connections_per_address",
 };
-/// Their number is fixed.
+/// Their number is not configurable.
 const METRICS_KEYS: BudgetKeys = BudgetKeys {
     whole: "http.metrics_bind",
     address: "http.metrics_bind",
@@ -402,13 +423,13 @@ fn places(most: usize, of_address: usize, gateway: &Gateway, keys: BudgetKeys) -
     gateway.memory().with_limits(limits, keys)
 }
 
-/// Serves the APIs by a broker, if they are on.
+/// Serves the enabled APIs by a broker.
 fn connect<B: Broker>(
     tasks: &mut JoinSet<()>,
     broker: B,
     shared: &broker::Shared,
 ) -> Result<(), StartError> {
-    let events = shared.gateway.events();
+    let events = shared.administration.gateway().events();
     events.mute(B::PACKAGE, !broker.common().events);
     if broker.common().is_on() {
         let section = B::NAME;
@@ -422,7 +443,7 @@ fn connect<B: Broker>(
     Ok(())
 }
 
-/// The certificate of all listeners, which is read when the first one needs it.
+/// The certificate of all listeners, read by the first one that needs it.
 struct SharedTls<'c> {
     config: &'c TlsConfig,
     shared: Option<Tls>,
@@ -436,7 +457,7 @@ impl<'c> SharedTls<'c> {
         }
     }
 
-    /// Returns the certificate; `user` is the configuration key that needs it.
+    /// Returns the certificate. `user` is the configuration key that needs it.
     fn get(&mut self, user: &'static str) -> Result<Tls, StartError> {
         if let Some(shared) = &self.shared {
             return Ok(shared.clone());
@@ -454,7 +475,7 @@ struct AdminServers {
 }
 
 impl AdminServers {
-    /// Binds what the configuration asks for.
+    /// Binds the configured ports.
     async fn bind(
         &self,
         config: &ApiConfig,
@@ -490,16 +511,16 @@ impl AdminServers {
     }
 }
 
-/// Sockets that are bound and not served yet.
+/// Bound sockets that are not served yet.
 #[derive(Default)]
 struct Bound {
     listeners: Vec<(TcpListener, Option<Tls>, Server)>,
-    /// How many connections each kind of port has.
+    /// The number of connections of each kind of port.
     open: Vec<(&'static str, Gauge)>,
 }
 
 impl Bound {
-    /// Adds sockets of a kind; returns where they are.
+    /// Adds sockets of a kind, and returns their addresses.
     fn add(
         &mut self,
         kind: &'static str,

@@ -25,14 +25,15 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use crate::forwarded::Forwarded;
 use crate::{Counters, HttpConfig, WhipConfig, whip};
 
-/// What answers the requests below `/whip` and `/whep`, as if all came from this machine.
+/// Returns the router for `/whip` and `/whep`. All requests count as local.
 pub fn whip_router(gateway: Gateway) -> Router {
     let (config, http) = (WhipConfig::default(), HttpConfig::default());
     let counters = Arc::new(Counters::default());
     whip::router(&config, &http, gateway, counters).layer(Extension(Requester::unix()))
 }
 
-/// The client that the headers of a request name which a proxy in one of these networks has handed on, if they name one.
+/// Returns the client in the headers of a request by a proxy in one of these networks, if they name
+/// one.
 pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network]) -> Option<IpAddr> {
     let is_trusted = |ip| proxies.iter().any(|network| network.contains(ip));
     match Forwarded::read(headers, is_trusted) {
@@ -41,8 +42,8 @@ pub fn forwarded_client(headers: &HeaderMap, proxies: &[Network]) -> Option<IpAd
     }
 }
 
-/// Writes a certificate for `localhost` that is signed by itself and lasts for a day, and its key, to `cert.pem` and
-/// `key.pem` in `folder`; returns the certificate.
+/// Writes a self-signed certificate for `localhost`, valid for a day, and its key to `cert.pem` and
+/// `key.pem` in `folder`. Returns the certificate.
 ///
 /// # Panics
 ///
@@ -51,7 +52,8 @@ pub fn write_certificate(folder: &Path) -> CertificateDer<'static> {
     write_certificate_for(folder, 0..1, &["localhost"])
 }
 
-/// Writes a certificate for these names and IP addresses. It is valid between the two days, which are counted from today.
+/// Writes a certificate for these names and IP addresses. The two days of its validity are counted
+/// from today.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The certificate of HTTPS, secure WebSocket and TURN by TLS, which can change while the server runs.
+//! The certificate of HTTPS, secure WebSocket and TURN by TLS, which can change at run time.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Configuration for TlsConfig {
     }
 }
 
-/// The certificate that connections are accepted with. Cheap to clone; all clones have the same one.
+/// The certificate for accepted connections. Cheap to clone. All clones share one certificate.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls(Arc<ArcSwap<Certificate>>);
 
@@ -58,11 +58,11 @@ const HTTP: &[u8] = b"http/1.1";
 /// The protocol of TURN (RFC 7443).
 const TURN: &[u8] = b"stun.turn";
 
-/// A certificate that fits its key.
+/// A certificate with a matching key.
 #[derive(Debug)]
 pub(crate) struct Certificate {
     config: Arc<ServerConfig>,
-    /// The same for TURN.
+    /// For TURN.
     turn: Arc<ServerConfig>,
     chain: Vec<CertificateDer<'static>>,
 }
@@ -72,18 +72,18 @@ impl Tls {
         Tls(Arc::new(ArcSwap::from_pointee(certificate)))
     }
 
-    /// Returns what accepts the next connection.
+    /// Returns the acceptor for the next connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.0.load().config.clone())
     }
 
-    /// Returns what accepts the next connection of TURN.
+    /// Returns the acceptor for the next connection of TURN.
     pub(crate) fn turn_acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.0.load().turn.clone())
     }
 
-    /// Accepts connections with `certificate` from now on. Those that there are go on with theirs. Returns whether it is another
-    /// one.
+    /// Accepts new connections with `certificate`, and keeps present ones. Returns whether the
+    /// certificate has changed.
     pub(crate) fn set(&self, certificate: Certificate) -> bool {
         let is_new = self.0.load().chain != certificate.chain;
         self.0.store(Arc::new(certificate));
@@ -91,7 +91,7 @@ impl Tls {
     }
 }
 
-/// Reads the PEM files; `user` is the configuration key that needs them. It blocks.
+/// Reads the PEM files. `user` is the configuration key that needs them. Blocks.
 pub(crate) fn read(config: &TlsConfig, user: &'static str) -> Result<Certificate, StartError> {
     let (Some(certificate), Some(key)) = (&config.certificate, &config.key) else {
         return Err(StartError::NoCertificate(user));
@@ -109,7 +109,7 @@ pub(crate) fn read(config: &TlsConfig, user: &'static str) -> Result<Certificate
     }
     let private =
         PrivateKeyDer::from_pem_file(key).map_err(|error| failed(format!("the key: {error}")))?;
-    // It refuses a certificate that does not fit the key.
+    // Fails if the certificate does not match the key.
     let mut tls = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain.clone(), private)

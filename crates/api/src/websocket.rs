@@ -1,4 +1,5 @@
-//! The Janus API and the Admin API over WebSocket: a message a frame, each with a subprotocol of its own.
+//! The Janus API and the Admin API over WebSocket, with a message in each frame and a subprotocol
+//! for each API.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use axum::routing::any;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use portunus_core::{ApiError, Client, Gateway, Outbox, OverBudget, Purse, Requester, Share};
+use portunus_admin::Administration;
+use portunus_core::{ApiError, Client, Outbox, OverBudget, Purse, Requester, Share};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::yield_now;
@@ -26,9 +28,9 @@ use crate::listen::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
 use crate::packages::WEBSOCKET;
 use crate::socket::Received;
-use crate::{Counters, WebSocketConfig, reply, told};
+use crate::{Counters, WebSocketConfig, notifications, reply};
 
-/// What clients have to ask for, as Janus demands it.
+/// The subprotocol that clients must request, as in Janus.
 const fn protocol(api: Api) -> &'static str {
     match api {
         Api::Janus => "janus-protocol",
@@ -36,18 +38,18 @@ const fn protocol(api: Api) -> &'static str {
     }
 }
 
-/// Messages that are written together at most.
+/// The most messages that are written together.
 const TOGETHER: usize = 64;
 
 /// How long a client may take to read the end of a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     api: Api,
     config: WebSocketConfig,
-    gateway: Gateway,
+    administration: Administration,
     counters: Arc<Counters>,
     stop: watch::Receiver<bool>,
 }
@@ -56,29 +58,30 @@ impl Shared {
     pub(crate) fn new(
         api: Api,
         config: &WebSocketConfig,
-        gateway: Gateway,
+        administration: Administration,
         counters: Arc<Counters>,
         stop: &watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             api,
             config: config.clone(),
-            gateway,
+            administration,
             counters,
             stop: stop.clone(),
         })
     }
 }
 
-/// The WebSocket server takes connections at any path.
+/// Accepts WebSockets at any path.
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     Router::new().fallback(any(upgrade)).with_state(shared)
 }
 
-/// Bytes that are read of a connection at once: most requests in one piece, descriptions of sessions in a few.
+/// The read buffer of a connection, in bytes. Most requests fit into it, descriptions take a few
+/// reads.
 const READ_BUFFER: usize = 4 << 10;
 
-/// Turns a request into a connection.
+/// Upgrades a request to a connection.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
     Extension(peer): Extension<listen::Client>,
@@ -88,12 +91,12 @@ pub(crate) async fn upgrade(
     let max = shared.config.max_message;
     let request = request
         .protocols([protocol(shared.api)])
-        // Above our own limit, so that a message somewhat too large can be answered with an error.
+        // Above the server's limit, so that a slightly larger message gets an error reply.
         .max_message_size(max.saturating_mul(4))
         .max_frame_size(max.saturating_mul(4))
-        // Each connection has one all the time; the library would take 128 KiB.
+        // Each connection has such a buffer permanently. The library's default is 128 KiB.
         .read_buffer_size(READ_BUFFER)
-        // Bounds what the library keeps of a message that is being written.
+        // Limits the data of a message that is being written.
         .max_write_buffer_size(max.saturating_mul(4).max(1 << 20));
     if request.selected_protocol().is_none() {
         shared.counters.refused.add(1);
@@ -106,35 +109,38 @@ pub(crate) async fn upgrade(
         let _open = shared.counters.open_websockets.hold();
         tracing::debug!(%address, "WebSocket connected");
         let connection = Connection::new(&shared, requester, peer.purse.clone());
-        let (events, client) = (shared.gateway.events(), connection.client.clone());
-        told::websocket_connected(events, &client, shared.api, address);
+        let (events, client) = (
+            shared.administration.gateway().events(),
+            connection.client.clone(),
+        );
+        notifications::websocket_connected(events, &client, shared.api, address);
         let ending = connection.run(socket, peer.received.clone()).await;
-        told::disconnected(events, &client);
+        notifications::disconnected(events, &client);
         tracing::debug!(%address, ?ending, "WebSocket disconnected");
-        // Until now it has held its place among the connections that are allowed.
+        // Until here it has held its place among the allowed connections.
         drop(peer);
     })
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The client closed it, or the network did.
+    /// Closed by the client or the network.
     Left,
     /// The client did not answer a ping.
     Silent,
-    /// The client did not read what it was sent.
+    /// The client did not read its messages.
     Slow,
-    /// The client sent a message that is far too large, or no WebSocket.
+    /// The client sent a message far too large, or not WebSocket.
     Protocol,
-    /// There is no memory for what the client sends.
+    /// There is no memory for the client's data.
     OverBudget(OverBudget),
     /// The server stops.
     Stopped,
 }
 
 impl Ending {
-    /// A client whose network is gone, or that ended without a word, has left; else it broke the protocol.
+    /// A lost network or a silent end counts as left, anything else as a violation of the protocol.
     fn of(error: axum::Error) -> Self {
         match error.into_inner().downcast_ref() {
             Some(
@@ -148,7 +154,7 @@ impl Ending {
     }
 }
 
-/// What is sent beside the client's queue.
+/// Frames beside the client's queue.
 #[derive(Debug)]
 enum Aside {
     Ping,
@@ -181,7 +187,7 @@ impl<'s> Connection<'s> {
             ending = read(shared, &self.client, &pace, incoming, aside) => ending,
             ending = write(shared, &mut self.outbox, &pace, asides, &mut sink) => ending,
         };
-        shared.gateway.client_gone(&self.client);
+        shared.administration.gateway().client_gone(&self.client);
         let (code, reason) = match ending {
             Ending::Left => (close_code::NORMAL, ""),
             Ending::Silent => (close_code::POLICY, "no answer to a ping"),
@@ -202,20 +208,20 @@ impl<'s> Connection<'s> {
         }
         let reason = reason.into();
         let close = sink.send(Message::Close(Some(CloseFrame { code, reason })));
-        // Whether the client reads it makes no difference.
+        // An error does not matter.
         let _ = timeout(CLOSE_TIMEOUT, close).await;
         ending
     }
 }
 
-/// Bytes of a control frame beside its payload: the header and the mask.
+/// The header and the mask of a control frame, in bytes.
 const CONTROL_FRAME: u64 = 6;
 
-/// Messages of the client, which pays for what has come of an unfinished one.
+/// Messages of a client, which pays for the received part of an unfinished one.
 struct Incoming {
     stream: SplitStream<WebSocket>,
     received: Received,
-    /// The number of received bytes of which nothing is kept any more.
+    /// The number of received bytes that are no longer kept.
     done: u64,
     share: Share,
 }
@@ -230,7 +236,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the next message, and pays for it until the one after that is asked for. Cancel safe.
+    /// Returns the next message, and pays for it until the following call. Cancel safe.
     async fn next(&mut self) -> Result<Message, Ending> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -263,7 +269,7 @@ impl Incoming {
     }
 }
 
-/// Hands what the client sends to the gateway, and watches that it is there.
+/// Passes the client's requests to the gateway, and pings the client.
 async fn read(
     shared: &Shared,
     client: &Client,
@@ -277,7 +283,7 @@ async fn read(
         interval => interval,
     };
     let mut pinged = false;
-    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.administration, client, pace);
     loop {
         let patience = if pinged { config.ping_timeout } else { idle };
         let message = match timeout(patience, requests.meanwhile(incoming.next())).await {
@@ -286,7 +292,7 @@ async fn read(
             Err(_) if pinged => return Ending::Silent,
             Err(_) => {
                 pinged = true;
-                // The writer is gone only if the connection is.
+                // The writer ends only with the connection.
                 let _ = aside.send(Aside::Ping).await;
                 continue;
             }
@@ -306,12 +312,12 @@ async fn read(
             continue;
         }
         requests.take(&request).await;
-        // A client that asks without end does not hold up others: each has one request in its turn.
+        // Yields after each request, so that one client does not hold up others.
         requests.meanwhile(yield_now()).await;
     }
 }
 
-/// Sends replies and events in their order.
+/// Sends replies and events in order.
 async fn write(
     shared: &Shared,
     outbox: &mut Outbox,
@@ -322,7 +328,7 @@ async fn write(
     let limit = shared.config.write_timeout;
     let mut stop = shared.stop.clone();
     loop {
-        // What is paid for the messages, until they are written.
+        // Pays for the messages until they are written.
         let mut paid = Vec::new();
         let message = tokio::select! {
             posted = outbox.recv_posted() => match posted {
@@ -331,7 +337,7 @@ async fn write(
                     paid.push(share);
                     Message::text(text)
                 }
-                // The gateway has cut it off.
+                // The gateway has disconnected the client.
                 None => return Ending::Slow,
             },
             Some(aside) = asides.recv() => match aside {
@@ -340,7 +346,7 @@ async fn write(
             },
             () = stopped(&mut stop) => break,
         };
-        // What waits already leaves with it, by one system call.
+        // Waiting messages are sent by the same system call.
         let together = async {
             sink.feed(message).await?;
             pace.wrote();
@@ -361,7 +367,7 @@ async fn write(
             Err(_) => return Ending::Slow,
         }
     }
-    // The last events say that calls have ended.
+    // The last events report the ends of calls.
     while let Some(posted) = outbox.try_recv_posted() {
         let message = Message::text(posted.into_text().0);
         let sent = timeout(CLOSE_TIMEOUT, sink.send(message)).await;

@@ -15,6 +15,7 @@ mod grid;
 mod leg;
 mod load;
 mod media_access;
+mod metrics;
 mod mix;
 mod outbox;
 mod output;

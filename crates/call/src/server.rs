@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use portunus_audio::AudioCodec;
 use portunus_core::Pt;
-use portunus_core::audio::AudioCodec;
 use portunus_core::media::SourceRef;
 use portunus_core::sdp::negotiated::Codec;
 use portunus_core::sdp::plain::{

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use portunus_audio::AudioThreads;
 use portunus_core::Networks;
-use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::PortRange;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::FarSession;

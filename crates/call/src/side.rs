@@ -1,6 +1,6 @@
 //! One medium of a call: its leg, and the routes between that and the client.
 
-use portunus_core::audio::{AudioCodec, AudioError, TranscodedSide, Transcoder};
+use portunus_audio::{AudioCodec, AudioError, TranscodedSide, Transcoder};
 use portunus_core::media::{RouteId, RouteOptions, SourceRef, TrackRef};
 use portunus_core::sdp::negotiated::Codec;
 use portunus_core::sdp::plain::{LocalPorts, PlainCodec, PlainMedia, SdesKey, Suite, Transcoding};

@@ -1,49 +1,51 @@
-//! What WHIP and WHEP need to know of a plugin: the requests that publish and watch, and what its errors mean.
+//! The requests of plugins for WHIP and WHEP, and the meaning of their errors.
 
 use serde_json::Value;
 
 /// A plugin whose streams are published by WHIP or watched by WHEP.
 ///
-/// The client's side is a handle like any other: the request goes to [`crate::PluginHandle::message`] with the
-/// client's offer, and the event that answers it has to carry our answer, or an `error_code`.
+/// The client's side is an ordinary handle: [`crate::PluginHandle::message`] gets the request with
+/// the client's offer. The event that answers it carries an answer, or an `error_code`.
 pub trait Broadcast: Send + Sync {
-    /// The name in `/whip/NAME/ID` and `/whep/NAME/ID/PART`; lower case, and never `resource`.
+    /// The name in `/whip/NAME/ID` and `/whep/NAME/ID/PART`. It is in lower case, and never
+    /// `resource`.
     fn name(&self) -> &'static str;
 
-    /// The id of the stream that a path calls `name`: the id itself, or a name that the plugin knows it by. None: there is no such
-    /// stream, or several of that name.
+    /// Returns the id of the stream that a path calls `name`, which is the id or a name of the
+    /// stream. Returns `None` if there is no such stream, or several of that name.
     fn id_of(&self, name: &str) -> Option<String> {
         Some(name.to_owned())
     }
 
-    /// The request that goes with a publisher's offer; none: nothing can be published.
+    /// Returns the request for a publisher's offer, or `None` if nothing can be published.
     fn publish(&self, stream: &Stream<'_>) -> Option<Value>;
 
-    /// The request that goes with a viewer's offer, or asks for an offer of ours; none: nothing can be watched.
+    /// Returns the request for a viewer's offer, or for an offer of the server. `None` if nothing
+    /// can be watched.
     fn watch(&self, stream: &Stream<'_>) -> Option<Value>;
 
-    /// The request that goes with a viewer's answer to our offer.
+    /// Returns the request for a viewer's answer to the server's offer.
     fn start(&self) -> Value;
 
-    /// What one of the plugin's error codes means.
+    /// Returns the meaning of one of the plugin's error codes.
     fn refusal(&self, error_code: u64) -> Refusal;
 }
 
-/// What a client of WHIP or WHEP asks for.
+/// The stream that a client of WHIP or WHEP asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream<'a> {
-    /// The id, as [`Broadcast::id_of`] gave it.
+    /// The id, as [`Broadcast::id_of`] returned it.
     pub id: &'a str,
-    /// What follows the id in the path, decoded: a part of the stream, where a plugin knows such.
+    /// The decoded rest of the path after the id: a part of the stream, if the plugin has parts.
     pub part: Option<&'a str>,
-    /// The names and values of the query, decoded.
+    /// The decoded names and values of the query.
     pub query: &'a [(String, String)],
-    /// The bearer token that the client shows.
+    /// The bearer token of the client.
     pub token: Option<&'a str>,
 }
 
 impl<'a> Stream<'a> {
-    /// The first value of `name` in the query, unless it is empty.
+    /// Returns the first value of `name` in the query, unless it is empty.
     pub fn parameter(&self, name: &str) -> Option<&'a str> {
         let found = self.query.iter().find(|(key, _)| key == name);
         found
@@ -52,22 +54,23 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Why a plugin refuses a publisher or viewer, in the terms of HTTP.
+/// The reason why a plugin refuses a publisher or viewer, in terms of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no such stream (404).
     NotFound,
     /// The token is missing or wrong (401).
     Unauthorized,
-    /// Somebody else publishes it, or it is no stream that can be published or watched now (409).
+    /// Another client publishes it, or it cannot be published or watched now (409).
     Conflict,
-    /// The offer is no SDP (400).
+    /// The offer is not SDP (400).
     Malformed,
-    /// An id in the path or a value in the query is none that can be, such as a word for a number (400).
+    /// An id in the path or a value in the query is malformed (400).
     Parameter,
-    /// The offer is in order, but nothing in it can be used (422; for a viewer 406 with an offer of ours).
+    /// The offer is valid, but nothing in it is usable (422; 406 for a viewer with an offer of the
+    /// server).
     Unusable,
-    /// It could work later (503).
+    /// It may work later (503).
     Unavailable,
     /// A fault of the server (500).
     Internal,

@@ -1,4 +1,4 @@
-//! When certificates expire.
+//! The expiry of certificates.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::path::Path;
 use openssl::asn1::Asn1Time;
 use openssl::x509::X509;
 
-/// Returns when the first certificate of a PEM file expires, in seconds since 1970, or `None` if it cannot be read. It blocks.
+/// Returns when the first certificate of a PEM file expires, in seconds since 1970, or `None` if it
+/// cannot be read. Blocks.
 pub fn certificate_expiry(file: &Path) -> Option<u64> {
     let certificate = X509::from_pem(&fs::read(file).ok()?).ok()?;
     let epoch = Asn1Time::from_unix(0).ok()?;

@@ -1,26 +1,27 @@
-//! A client's connection as the core sees it.
+//! A client's connection.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::admin::Watch;
+use tokio::task::AbortHandle;
+
 use crate::outbox::{Outbox, OutboxSender, Posted, outbox};
 use crate::{ClientMessage, Purse, Requester, Rights, SessionId, TokenScope};
 
-/// One connection of a transport, or all of HTTP, whose clients fetch their events by long polls.
+/// One connection of a transport, or all clients of HTTP, which fetch their events by long polls.
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: Arc<Inner>,
     requester: Requester,
-    /// The rights that it has whatever its requests show.
+    /// The rights that it has without credentials in its requests.
     rights: Rights,
-    /// By which number events call it.
+    /// The number that events call it by.
     told_id: u64,
-    /// The rooms and mountpoints that its requests may name, if it is internal.
+    /// The rooms and mountpoints that requests of an internal client may name.
     scope: TokenScope,
-    /// The request that this one makes, see [`Client::asking`].
+    /// The number of the request that this client makes, see [`Client::asking`].
     asks: Option<u64>,
 }
 
@@ -29,30 +30,30 @@ struct Inner {
     id: u64,
     transport: &'static str,
     way: Way,
-    /// It speaks for clients that it has let in itself.
+    /// Whether it is a part of the server that speaks for clients.
     internal: bool,
-    /// What it pays for its requests and for the messages that wait for it.
+    /// Pays for its requests, and for the messages that wait for it.
     purse: Purse,
-    /// What ends with it.
+    /// The sessions that end with it.
     sessions: Mutex<HashSet<SessionId>>,
-    /// The handles of these.
+    /// The number of handles in these sessions.
     handles: AtomicUsize,
-    /// The server's events that are sent to it.
-    watch: Watch,
+    /// A task that sends to it.
+    companion: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Debug)]
 enum Way {
-    /// None once the client was too slow, or has left.
+    /// `None` once the client was too slow or has left.
     Push(Mutex<Option<OutboxSender>>),
     Poll,
 }
 
 impl Client {
-    /// A connection that messages are pushed to: the transport writes what it receives, in this order, and
-    /// closes the connection when nothing more comes. At most [`OUTBOX`](crate::OUTBOX) messages wait, and
-    /// [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles, and no more than
-    /// `purse` pays for. A client that lets more pile up is cut off.
+    /// A connection that gets messages pushed. The transport writes the messages of the outbox in
+    /// order, and closes the connection when the outbox ends. At most [`OUTBOX`](crate::OUTBOX)
+    /// messages wait, plus [`OUTBOX_OF_HANDLE`](crate::OUTBOX_OF_HANDLE) for each of its handles,
+    /// as far as `purse` pays for them. A client with a larger backlog is disconnected.
     pub fn pushed(transport: &'static str, requester: Requester, purse: Purse) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
@@ -60,11 +61,12 @@ impl Client {
         (client, messages)
     }
 
-    /// A part of the server that speaks for others, such as WHIP clients. It has let them in itself (see
-    /// [`crate::Gateway::admits`]): no secret and no token is asked of it. It is there as long as this process,
-    /// so that its sessions do not time out, and nobody else can claim them. Whoever knows their ids can end them: it is told
-    /// so by an event `destroyed`. Our candidates are always in the descriptions that it gets. Its requests are those of
-    /// `requester` with `rights`, see [`crate::Gateway::rights`], and it has counted them itself.
+    /// A part of the server that speaks for clients, such as those of WHIP, and has let them in
+    /// itself (see [`crate::Gateway::admits`]). It needs no secret and no token. Its sessions do
+    /// not time out, and nobody else can claim them. If a client that knows their ids ends them, it
+    /// gets an event `destroyed`. It gets descriptions with all candidates. Its requests count as
+    /// requests of `requester` with `rights`, see [`crate::Gateway::rights`]; it enforces the
+    /// request rate itself.
     pub fn internal(
         transport: &'static str,
         requester: Requester,
@@ -72,20 +74,20 @@ impl Client {
     ) -> (Client, Outbox) {
         let (outbox, messages) = outbox();
         let way = Way::Push(Mutex::new(Some(outbox)));
-        // The part reads what it is sent at once.
+        // No limit: it reads its messages immediately.
         let purse = Purse::default();
         let client = Client::new(transport, way, requester, Some(rights), purse);
         (client, messages)
     }
 
-    /// HTTP: events wait in each session, which pays for them, for [`crate::Gateway::poll`]. Each
-    /// request is somebody's: [`Client::on_behalf_of`].
+    /// All clients of HTTP. Their events wait in their sessions, which pay for them, for
+    /// [`crate::Gateway::poll`]. [`Client::on_behalf_of`] gives each request its requester.
     pub fn polled(transport: &'static str) -> Client {
         let nobody = Requester::at(Ipv4Addr::UNSPECIFIED.into(), false);
         Client::new(transport, Way::Poll, nobody, None, Purse::default())
     }
 
-    /// The same client with `requester` at its other end. For events it is a connection of its own.
+    /// Returns the same client for `requester`. Events show it as a separate connection.
     pub fn on_behalf_of(&self, requester: Requester) -> Client {
         Client {
             requester,
@@ -94,14 +96,14 @@ impl Client {
         }
     }
 
-    /// The same client, whose requests may name only the rooms and mountpoints that the token of `scope` opens. For internal clients:
-    /// requests of others show a token themselves.
+    /// Returns the same client, limited to the rooms and mountpoints of `scope`. This is for
+    /// internal clients: requests of others carry a token.
     #[must_use]
     pub fn confined_to(self, scope: TokenScope) -> Client {
         Client { scope, ..self }
     }
 
-    /// The same client, trusted by whoever runs the server: it has all rights, whatever its requests show.
+    /// Returns the same client with all rights, whatever credentials its requests carry.
     #[must_use]
     pub fn trusted(&self) -> Client {
         Client {
@@ -110,8 +112,9 @@ impl Client {
         }
     }
 
-    /// The same client as it makes the request with this number: the reply carries it ([`Posted::answers`]), and no event
-    /// does. For a connection that many share, each of whom wants the replies to its own requests.
+    /// Returns the same client for the request with this number. The reply carries the number
+    /// ([`Posted::answers`]), and events do not. This is for connections that several clients
+    /// share.
     #[must_use]
     pub fn asking(&self, request: u64) -> Client {
         Client {
@@ -120,8 +123,8 @@ impl Client {
         }
     }
 
-    /// The same client as it is sent events.
-    pub(crate) fn without_request(&self) -> Client {
+    /// Returns the same client for events.
+    pub fn without_request(&self) -> Client {
         Client {
             asks: None,
             ..self.clone()
@@ -145,7 +148,7 @@ impl Client {
                 purse,
                 sessions: Mutex::default(),
                 handles: AtomicUsize::new(0),
-                watch: Watch::default(),
+                companion: Mutex::default(),
             }),
             requester,
             rights: internal.unwrap_or_default(),
@@ -155,12 +158,12 @@ impl Client {
         }
     }
 
-    /// Tells connections apart.
+    /// A number that is unique among connections.
     pub fn id(&self) -> u64 {
         self.inner.id
     }
 
-    /// The number by which events call it: of HTTP, each request has its own.
+    /// The number that events call it by. Each request of HTTP has its own.
     pub fn told_id(&self) -> u64 {
         self.told_id
     }
@@ -170,12 +173,12 @@ impl Client {
         self.inner.transport
     }
 
-    /// Who is at the other end.
+    /// The requester at the other end.
     pub fn requester(&self) -> Requester {
         self.requester
     }
 
-    /// The rights that it has whatever its requests show.
+    /// The rights that it has without credentials in its requests.
     pub(crate) fn rights(&self) -> Rights {
         self.rights
     }
@@ -192,7 +195,7 @@ impl Client {
         self.sessions().insert(session);
     }
 
-    /// How many sessions it owns.
+    /// Returns how many sessions it owns.
     pub(crate) fn session_count(&self) -> usize {
         self.sessions().len()
     }
@@ -201,12 +204,12 @@ impl Client {
         self.sessions().remove(&session);
     }
 
-    /// A session of it has got so many handles more.
+    /// Counts handles that were added to its sessions.
     pub(crate) fn gains_handles(&self, count: usize) {
         self.inner.handles.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// A session of it has lost so many handles, or it has lost a session with so many.
+    /// Counts handles that its sessions lost, or those of a session that it lost.
     pub(crate) fn loses_handles(&self, count: usize) {
         self.inner.handles.fetch_sub(count, Ordering::Relaxed);
     }
@@ -215,7 +218,7 @@ impl Client {
         self.inner.handles.load(Ordering::Relaxed)
     }
 
-    /// The sessions that it owned so far.
+    /// Takes all sessions that it owned.
     pub(crate) fn take_sessions(&self) -> HashSet<SessionId> {
         std::mem::take(&mut self.sessions())
     }
@@ -227,16 +230,17 @@ impl Client {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn is_polled(&self) -> bool {
+    /// Whether it fetches its events by long polls.
+    pub fn is_polled(&self) -> bool {
         matches!(self.inner.way, Way::Poll)
     }
 
-    /// Sends a message; false if the client is gone or too slow, which cuts it off.
-    pub(crate) fn push(&self, message: impl Into<ClientMessage>) -> bool {
+    /// Sends a message. Returns false if the client is gone or too slow, which disconnects it.
+    pub fn push(&self, message: impl Into<ClientMessage>) -> bool {
         self.push_paid(message, &self.inner.purse)
     }
 
-    /// As [`Client::push`], for a message of a session, which pays for it as long as it can.
+    /// As [`Client::push`], for a message of a session, which pays for it as far as it can.
     pub(crate) fn push_paid(&self, message: impl Into<ClientMessage>, purse: &Purse) -> bool {
         let Way::Push(outbox) = &self.inner.way else {
             return false;
@@ -259,8 +263,8 @@ impl Client {
         sent
     }
 
-    /// Messages that wait for it.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Returns how many messages wait for it.
+    pub fn waiting(&self) -> usize {
         let Way::Push(outbox) = &self.inner.way else {
             return 0;
         };
@@ -268,17 +272,23 @@ impl Client {
         outbox.as_ref().map_or(0, OutboxSender::waiting)
     }
 
-    /// What it pays from.
+    /// The purse that it pays from.
     pub fn purse(&self) -> &Purse {
         &self.inner.purse
     }
 
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.inner.watch
+    /// Sets the task that sends to this client. The former task is aborted. The new one is aborted
+    /// when the client is gone.
+    pub fn set_companion(&self, task: Option<AbortHandle>) {
+        let companion = &self.inner.companion;
+        let mut companion = companion.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(former) = std::mem::replace(&mut *companion, task) {
+            former.abort();
+        }
     }
 
     pub(crate) fn close(&self) {
-        self.inner.watch.end();
+        self.set_companion(None);
         if let Way::Push(outbox) = &self.inner.way {
             *outbox.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }

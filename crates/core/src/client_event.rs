@@ -1,11 +1,12 @@
-//! The asynchronous events of the Janus API, in their JSON form.
+//! The asynchronous events of the Janus API in JSON.
 
 use portunus_media::{Event, IceCause};
 use serde_json::{Value, json};
 
 use crate::Object;
 
-/// An event of a handle without its addressing: `webrtcup`, `media`, `slowlink`; none for what clients are not told.
+/// Returns the event `webrtcup`, `media` or `slowlink` of a handle, without its address. Returns
+/// `None` for events that clients do not get.
 pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
     match event {
         Event::Connected { .. } => Some(json!({ "janus": "webrtcup" })),
@@ -34,7 +35,8 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
             "janus": "slowlink",
             "mid": mid.as_str(),
             "media": medium(*audio),
-            // Clients read it from the server's end: its uplink is what it sends.
+            // Clients read it from the server's side: the server's uplink is what the client
+            // receives.
             "uplink": !uplink,
             "lost": lost,
         })),
@@ -51,7 +53,7 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
     }
 }
 
-/// `cause`: why ICE failed, if it did. Janus does not say so.
+/// `cause` is the reason of a failure of ICE, which Janus does not give.
 pub(crate) fn hangup(reason: &str, cause: Option<&IceCause>) -> Value {
     let event = Object::new()
         .with("janus", "hangup")
@@ -65,12 +67,13 @@ pub(crate) fn detached() -> Value {
     json!({ "janus": "detached" })
 }
 
-/// For a part of the server whose session somebody else has ended; clients of the API are told nothing of that.
+/// For an internal client whose session another client has ended. Clients of the API get no such
+/// event.
 pub(crate) fn destroyed() -> Value {
     json!({ "janus": "destroyed" })
 }
 
-/// One of our candidates; none says that there are no more.
+/// One of the server's candidates, or `None` for the end of candidates.
 pub(crate) fn trickle(mid: &str, candidate: Option<&str>) -> Value {
     let candidate = match candidate {
         Some(candidate) => {

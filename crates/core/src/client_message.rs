@@ -1,4 +1,4 @@
-//! What clients are sent: a message of their own, or what many are told, which is written once for all of them.
+//! Messages to clients: one for a single client, or one that is serialized once for many.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{HandleId, JsonForm, Object, SessionId, prices};
 
-/// What a plugin tells many clients: the data of an event. It is written when the first of them is sent it, and shared by all
-/// that it waits for; cheap to clone.
+/// The data of an event for many clients. It is serialized for the first of them, and shared by
+/// all. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Notice(Arc<Told>);
 
@@ -19,7 +19,7 @@ struct Told {
 }
 
 impl Notice {
-    /// A notice of this data, an object.
+    /// A notice with this data, an object.
     pub fn new(data: impl Into<Value>) -> Self {
         Self(Arc::new(Told {
             data: data.into(),
@@ -28,7 +28,7 @@ impl Notice {
         }))
     }
 
-    /// What it takes, with its text.
+    /// Returns its size in memory, including its text.
     fn price(&self) -> usize {
         let told = &self.0;
         *told.price.get_or_init(|| 2 * prices::value(&told.data))
@@ -39,10 +39,10 @@ impl Notice {
     }
 }
 
-/// A message that would take more than so many bytes waits as text, which is a fraction of them.
+/// A larger message in bytes waits as text, which is much smaller.
 const PACKED_FROM: usize = 16 << 10;
 
-/// What is around a notice, without names and ids.
+/// The bytes around a notice, without names and ids.
 const AROUND: usize = 160;
 
 /// A message to a client.
@@ -52,7 +52,7 @@ pub struct ClientMessage(Form);
 #[derive(Debug, Clone)]
 enum Form {
     Own(Value),
-    /// Written already.
+    /// Already serialized.
     Text {
         text: Box<str>,
         is_answer: bool,
@@ -60,20 +60,20 @@ enum Form {
     Shared(Addressed),
 }
 
-/// A notice on its way to one client.
+/// A notice for one client.
 #[derive(Debug, Clone)]
 pub(crate) struct Addressed {
     pub(crate) session: SessionId,
     pub(crate) sender: HandleId,
     pub(crate) opaque_id: Option<Arc<str>>,
-    /// Ids are strings in JSON.
+    /// Whether ids are strings in JSON.
     pub(crate) string_ids: bool,
     pub(crate) plugin: &'static str,
     pub(crate) notice: Notice,
 }
 
 impl ClientMessage {
-    /// The message as it is written: one line of JSON.
+    /// Returns the message as one line of JSON.
     pub fn text(&self) -> String {
         match &self.0 {
             Form::Own(value) => value.to_string(),
@@ -82,7 +82,7 @@ impl ClientMessage {
         }
     }
 
-    /// The same, without a copy of what is text already.
+    /// Returns the message as one line of JSON, without copying text.
     pub(crate) fn into_text(self) -> String {
         match self.0 {
             Form::Text { text, .. } => text.into_string(),
@@ -90,12 +90,13 @@ impl ClientMessage {
         }
     }
 
-    /// The message in the form in which it waits, and the bytes that it takes then.
+    /// Converts the message into the form in which it waits, and returns that with its size in
+    /// bytes.
     pub(crate) fn packed(self) -> (Self, usize) {
         let price = match &self.0 {
             Form::Own(value) => prices::value(value),
             Form::Text { text, .. } => text.len(),
-            // Each of those whom it waits for may be the last one.
+            // Each waiting client may be the last one that holds the text.
             Form::Shared(addressed) => AROUND.saturating_add(addressed.notice.price()),
         };
         if price <= PACKED_FROM || !matches!(self.0, Form::Own(_)) {
@@ -106,11 +107,11 @@ impl ClientMessage {
         (ClientMessage(Form::Text { text, is_answer }), price)
     }
 
-    /// The message as a value.
+    /// Returns the message as a value.
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Own(value) => value,
-            // It was written from a value.
+            // The text was serialized from a value.
             Form::Text { text, .. } => serde_json::from_str(&text).unwrap_or_default(),
             Form::Shared(addressed) => addressed.value(),
         }
@@ -138,7 +139,7 @@ impl From<Addressed> for ClientMessage {
     }
 }
 
-/// Two messages are the same if they are written alike.
+/// Messages are equal if their texts are equal.
 impl PartialEq for ClientMessage {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -149,7 +150,7 @@ impl PartialEq for ClientMessage {
 }
 
 impl Addressed {
-    /// What [`Addressed::value`] is as text, with the notice as it was written for all.
+    /// Returns the text of [`Addressed::value`], reusing the text of the notice.
     fn text(&self) -> String {
         let data = self.notice.text();
         let opaque_id = self.opaque_id.as_deref();

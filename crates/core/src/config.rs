@@ -1,20 +1,20 @@
-//! The core's part of the configuration.
+//! The configuration of the core.
 
 use std::time::Duration;
 
 use portunus_config::{Configuration, Probe, Secret, Section};
+use portunus_tokens::{MAX_TOKEN, StoredToken, TokensConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, BudgetKeys, BudgetLimits};
 use crate::machine_memory::machine_memory;
-use crate::tokens::MAX_TOKEN;
-use crate::{Network, Networks, Right};
+use crate::{Network, Networks};
 
-/// MiB of the largest budget of memory.
+/// The largest budget of memory, in MiB.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// One part in so many of the memory for clients is for the trusted. The Admin API has as much
-/// beside it.
+/// The reserve for trusted clients is the memory for clients divided by this. The Admin API has as
+/// much in addition.
 const TRUSTED_PART: usize = 8;
 
 const MEMORY_KEYS: BudgetKeys = BudgetKeys {
@@ -22,70 +22,72 @@ const MEMORY_KEYS: BudgetKeys = BudgetKeys {
     address: "server.client_memory_per_address_mb",
 };
 
-/// What the core can be told; every key has a default.
+/// The configuration of the core. Every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CoreConfig {
     /// The server's name in `info`.
     pub server_name: String,
-    /// Which product `info` names.
+    /// The product name in `info`.
     pub info_name: InfoName,
-    /// Seconds without a request after which a session ends; 0: never.
+    /// Seconds without a request after which a session ends. 0 disables it.
     pub session_timeout: u32,
-    /// Seconds for which a session outlives its connection, so that another can claim it; 0: not at all.
+    /// Seconds for which a session without a connection can be claimed. 0 disables it.
     pub reclaim_session_timeout: u32,
-    /// Seconds for which candidates that came before their description are kept.
+    /// Seconds for which candidates are kept that came before their description.
     pub candidates_timeout: u32,
-    /// What requests have to carry as `apisecret`. Who shows it has all rights.
+    /// The secret that requests carry as `apisecret`. It gives all rights.
     #[serde(with = "portunus_config::optional")]
     pub api_secret: Option<Secret>,
-    /// Requests have to carry one of `tokens` as `token` (or the API secret, if there is one).
+    /// Whether requests must carry a valid `token`, or the API secret if there is one.
     pub token_auth: bool,
-    /// The tokens that are accepted. Their rights hold without `token_auth` too.
+    /// The stored tokens. Their rights are valid without `token_auth`, too.
     pub tokens: Vec<StoredToken>,
-    /// The secret of tokens that are signed, which are accepted too.
+    /// The secret of signed tokens.
     #[serde(with = "portunus_config::optional")]
     pub token_auth_secret: Option<Secret>,
-    /// Clients on this machine have all rights; pages of other origins in a browser on it do not.
+    /// Whether clients on this machine have all rights. Pages of other origins in a browser on it
+    /// have none.
     pub trust_loopback: bool,
     /// Proxies whose `X-Forwarded-For` or `Forwarded` names the client of an HTTP request.
     pub trusted_proxies: Vec<Network>,
-    /// Requests a second that a client without the right to administer may make; 0: no limit.
+    /// Requests per second of a client without the right to administer. 0 means no limit.
     pub request_rate: u32,
-    /// How many more it may make at once.
+    /// Requests that such a client may make at once.
     pub request_burst: u32,
-    /// Bytes of the longest text in a request of such a client, descriptions of sessions (SDP) excepted.
+    /// The longest text in a request of such a client, in bytes. Session descriptions (SDP) are
+    /// exempt.
     pub max_text: usize,
-    /// MiB of memory that all clients may hold together. 0 stands for a third of the machine's
-    /// memory.
+    /// Memory for all clients together, in MiB. 0 means a third of the machine's memory.
     pub client_memory_mb: usize,
-    /// MiB that the clients at one address may hold; 0 stands for a quarter of the above.
+    /// Memory for the clients at one address, in MiB. 0 means a quarter of `client_memory_mb`.
     pub client_memory_per_address_mb: usize,
-    /// Addresses that many clients share, such as those of proxies. They have no limit of their own.
+    /// Addresses that many clients share, such as those of proxies. They have no limit of their
+    /// own.
     pub shared_addresses: Vec<Network>,
-    /// Session and handle ids are strings in JSON.
+    /// Whether ids of sessions and handles are strings in JSON.
     pub string_ids: bool,
-    /// Milliseconds between an ack and the event that answers the same request, by transports that push both to the client;
-    /// 0: none.
+    /// The pause in ms between an ack and the event that answers the same request, on transports
+    /// that push both. 0 disables it.
     pub ack_pause_ms: u32,
-    /// Our candidates are sent one by one as events instead of in the description.
+    /// Whether the server sends its candidates one by one as events instead of in the description.
     pub full_trickle: bool,
-    /// Which of the offered rids is the best encoding, unless the offer's `rid_order` says it.
+    /// The order of offered rids, unless the offer has its own `rid_order`.
     pub rid_order: RidOrder,
-    /// Replies and events of a handle carry its opaque id.
+    /// Whether replies and events of a handle carry its opaque id.
     pub opaqueid_in_api: bool,
-    /// Whether `create` is answered at all; see also [`crate::Gateway::accept_new_sessions`].
+    /// Whether new sessions are accepted; see also [`crate::Gateway::accept_new_sessions`].
     pub accept_new_sessions: bool,
-    /// How long calls may go on after SIGTERM, while nobody new is taken. Zero ends them at once.
+    /// How long calls may go on after SIGTERM. 0 ends them immediately.
     #[serde(with = "portunus_config::seconds")]
     pub drain_timeout: Duration,
-    /// Sessions at a time; 0: no limit.
+    /// The most sessions. 0 means no limit.
     pub max_sessions: usize,
-    /// Sessions of one WebSocket or Unix connection at a time; 0: no limit.
+    /// The most sessions of a WebSocket or Unix connection. 0 means no limit.
     pub max_sessions_per_connection: usize,
-    /// Handles of one session at a time; 0: no limit.
+    /// The most handles of a session. 0 means no limit.
     pub max_handles_per_session: usize,
-    /// Where requests may have the server send media to, or connect to.
+    /// The networks that requests may make the server send media to, or connect to.
     pub outgoing_networks: Networks,
 }
 
@@ -178,14 +180,25 @@ impl Configuration for CoreConfig {
 }
 
 impl CoreConfig {
-    /// The budget of memory for clients.
+    /// The configuration of tokens.
+    pub(crate) fn tokens(&self) -> TokensConfig {
+        TokensConfig {
+            api_secret: self.api_secret.clone(),
+            token_auth: self.token_auth,
+            trust_loopback: self.trust_loopback,
+            stored: self.tokens.clone(),
+            signed_secret: self.token_auth_secret.clone(),
+        }
+    }
+
+    /// Returns the budget of memory for clients.
     pub(crate) fn client_memory(&self) -> Budget {
-        // Many clients are behind a proxy, whether it names them or not.
+        // Many clients are behind a proxy, even if it names them.
         let shared = [self.shared_addresses.as_slice(), &self.trusted_proxies].concat();
         Budget::new(self.client_memory_limits(), &shared, MEMORY_KEYS)
     }
 
-    /// How much memory clients may hold.
+    /// Returns how much memory clients may hold.
     pub(crate) fn client_memory_limits(&self) -> BudgetLimits {
         let mib = |mib: usize| mib.saturating_mul(1 << 20);
         let whole = match self.client_memory_mb {
@@ -203,13 +216,13 @@ impl CoreConfig {
         }
     }
 
-    /// The budget of memory for clients of the Admin API. With it administrators get in whatever
-    /// strangers hold.
+    /// Returns the budget of memory for clients of the Admin API. It is separate, so that operators
+    /// get in whatever other clients hold.
     pub(crate) fn admin_memory(&self, clients: &Budget) -> Budget {
         clients.with_limits(self.admin_memory_limits(), MEMORY_KEYS)
     }
 
-    /// How much memory clients of the Admin API may hold.
+    /// Returns how much memory clients of the Admin API may hold.
     pub(crate) fn admin_memory_limits(&self) -> BudgetLimits {
         let clients = self.client_memory_limits();
         BudgetLimits {
@@ -232,37 +245,14 @@ impl CoreConfig {
     }
 }
 
-/// Compares without telling by its duration how much of a guess was right.
-pub fn equal_in_constant_time(known: &str, shown: &str) -> bool {
-    let pairs = known.bytes().zip(shown.bytes());
-    known.len() == shown.len() && pairs.fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
-}
-
-/// A token that clients may use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "{ token = \"…\", plugins = [\"…\"], rights = [\"…\"] }"
-)]
-pub struct StoredToken {
-    /// What requests carry as `token`.
-    pub token: String,
-    /// The plugins that it opens; empty: all.
-    #[serde(default)]
-    pub plugins: Vec<String>,
-    /// What requests with it may do beyond a call.
-    #[serde(default)]
-    pub rights: Vec<Right>,
-}
-
 /// The member `name` of `info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InfoName {
-    /// This server's own.
+    /// The name of this server.
     #[default]
     Portunus,
-    /// That of Janus, for clients that work with no other name.
+    /// The name of Janus, for clients that require it.
     Janus,
 }
 
@@ -287,7 +277,7 @@ pub enum RidOrder {
 }
 
 impl RidOrder {
-    /// The order with this name in a `jsep`.
+    /// Returns the order with this name in a `jsep`.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_lowercase().as_str() {
             "hml" => Some(RidOrder::Hml),
@@ -308,7 +298,7 @@ impl From<RidOrder> for portunus_sdp::RidOrder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

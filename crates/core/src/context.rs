@@ -1,4 +1,4 @@
-//! What all handles of a server share.
+//! The state that all handles of a server share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,15 +8,15 @@ use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, Guard};
 use portunus_media::{MediaPlane, PeerEvent, PeerId};
+use portunus_tokens::Tokens;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::admin::{Access, Settings, SharedRanking, Transports};
 use crate::drain::Drain;
-use crate::handle::{Command, Inbox, WeakHandle};
-use crate::mdns::MdnsNames;
+use crate::handle::{Command, Inbox};
+use crate::mdns::RemoteCandidates;
 use crate::rate::RequestRate;
-use crate::tokens::Tokens;
+use crate::settings::Settings;
 use crate::{Budget, CoreConfig, Counters, Reloader, ServerFacts};
 
 pub(crate) struct Context {
@@ -24,30 +24,25 @@ pub(crate) struct Context {
     pub(crate) config: ArcSwap<CoreConfig>,
     pub(crate) facts: ServerFacts,
     pub(crate) media: MediaPlane,
-    /// Resolves mDNS names in candidates, unless that is off.
-    pub(crate) mdns: Option<MdnsNames>,
+    pub(crate) candidates: RemoteCandidates,
     pub(crate) counters: Arc<Counters>,
     pub(crate) peers: Peers,
     pub(crate) rate: RequestRate,
-    /// The memory that clients hold.
+    /// The memory of clients.
     pub(crate) memory: Budget,
-    /// The memory that clients of the Admin API hold.
+    /// The memory of clients of the Admin API.
     pub(crate) admin_memory: Budget,
-    /// Who may use the Admin API.
-    pub(crate) access: Access,
     pub(crate) settings: Settings,
-    pub(crate) transports: Transports,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
-    /// When certificates expire, in seconds since 1970, by their use.
+    /// The expiry of certificates in seconds since 1970, by their use.
     pub(crate) certificates: Mutex<BTreeMap<&'static str, u64>>,
-    pub(crate) ranking: SharedRanking,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: Arc<Tokens>,
     pub(crate) drain: Drain,
     pub(crate) reloader: OnceLock<Weak<dyn Reloader>>,
 }
 
-/// Secrets are not shown.
+/// Hides secrets.
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").finish_non_exhaustive()
@@ -55,28 +50,21 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// What is configured now: a part of it can change while the server runs.
+    /// Returns the configuration in effect. A part of it can change while the server runs.
     pub(crate) fn config(&self) -> Guard<Arc<CoreConfig>> {
         self.config.load()
     }
 }
 
-/// Which handle a peer belongs to.
+/// The inboxes of the handles that peers belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
-    owners: Mutex<HashMap<PeerId, Owner>>,
-}
-
-/// Whom a peer belongs to.
-#[derive(Debug)]
-struct Owner {
-    inbox: Inbox,
-    handle: WeakHandle,
+    owners: Mutex<HashMap<PeerId, Inbox>>,
 }
 
 impl Peers {
-    pub(crate) fn insert(&self, peer: PeerId, inbox: Inbox, handle: WeakHandle) {
-        self.owners().insert(peer, Owner { inbox, handle });
+    pub(crate) fn insert(&self, peer: PeerId, inbox: Inbox) {
+        self.owners().insert(peer, inbox);
     }
 
     pub(crate) fn remove(&self, peer: PeerId) {
@@ -87,15 +75,6 @@ impl Peers {
         self.owners().len()
     }
 
-    /// All peers with their handles.
-    pub(crate) fn handles(&self) -> Vec<(PeerId, WeakHandle)> {
-        let owners = self.owners();
-        let owners = owners.iter();
-        owners
-            .map(|(peer, owner)| (*peer, owner.handle.clone()))
-            .collect()
-    }
-
     #[cfg(feature = "testing")]
     pub(crate) fn list(&self) -> Vec<PeerId> {
         let mut peers: Vec<_> = self.owners().keys().copied().collect();
@@ -103,17 +82,17 @@ impl Peers {
         peers
     }
 
-    fn owners(&self) -> MutexGuard<'_, HashMap<PeerId, Owner>> {
+    fn owners(&self) -> MutexGuard<'_, HashMap<PeerId, Inbox>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Hands the media plane's events to the handles that they concern.
+/// Delivers the events of the media plane to the handles of their peers.
 pub(crate) async fn deliver_events(context: Arc<Context>, mut events: mpsc::Receiver<PeerEvent>) {
     while let Some(event) = events.recv().await {
         let inbox = {
             let owners = context.peers.owners();
-            owners.get(&event.peer).map(|owner| owner.inbox.clone())
+            owners.get(&event.peer).cloned()
         };
         if let Some(inbox) = inbox {
             inbox.deliver(Command::Peer(event));

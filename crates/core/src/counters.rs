@@ -1,10 +1,12 @@
-//! What the core counts, for `info`, metrics and the pages.
+//! Counters of the core, for metrics and the dashboard.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{ApiError, LogGate, Times};
+use portunus_log_gate::LogGate;
 
-/// Counts since the start, and how many there are now; read them with [`Counters::snapshot`].
+use crate::{ApiError, Times};
+
+/// Counts since the start, and present numbers. Read them with [`Counters::snapshot`].
 #[derive(Debug, Default)]
 pub struct Counters {
     pub(crate) sessions: AtomicU64,
@@ -16,22 +18,20 @@ pub struct Counters {
     pub(crate) sessions_timed_out: AtomicU64,
     pub(crate) ice_failures: AtomicU64,
     pub(crate) dtls_failures: AtomicU64,
-    pub(crate) admin_requests: AtomicU64,
-    pub(crate) admin_refused: AtomicU64,
     pub(crate) statistics_interval_ms: AtomicU64,
-    /// How long things take.
+    /// Histograms of times.
     pub times: Times,
     bad: [BadCount; BadRequest::ALL.len()],
 }
 
-/// A request that was refused at the door, by kind.
+/// The kinds of refused requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BadRequest {
     /// Not JSON, or not an object.
     Json,
     /// A member is missing or of the wrong type.
     Element,
-    /// A verb that there is not, or not at this level.
+    /// The verb does not exist, or not at this level.
     Verb,
     /// An unknown session or handle.
     Address,
@@ -58,7 +58,7 @@ impl BadRequest {
         BadRequest::Rate,
     ];
 
-    /// A word for logs and metrics.
+    /// Its name in logs and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             BadRequest::Json => "json",
@@ -72,7 +72,7 @@ impl BadRequest {
         }
     }
 
-    /// The kind of fault that `error` reports; none if the client is not to blame.
+    /// Returns the kind of an error, or `None` if the client is not at fault.
     const fn of(error: &ApiError) -> Option<Self> {
         Some(match error {
             ApiError::Unauthorized | ApiError::NoAdminSecret | ApiError::UnauthorizedPlugin(_) => {
@@ -100,7 +100,7 @@ impl BadRequest {
             | ApiError::InvalidSdp(_)
             | ApiError::UnexpectedAnswer
             | ApiError::WebRtcState(_) => BadRequest::Sdp,
-            // It is counted and logged where the budget is.
+            // The budget counts and logs these.
             ApiError::OverBudget(_)
             | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
@@ -122,9 +122,9 @@ struct BadCount {
 /// The counters at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CountersSnapshot {
-    /// Sessions that there are.
+    /// Present sessions.
     pub sessions: u64,
-    /// Handles that there are.
+    /// Present handles.
     pub handles: u64,
     /// PeerConnections that are up.
     pub peer_connections: u64,
@@ -132,26 +132,23 @@ pub struct CountersSnapshot {
     pub requests: u64,
     /// Events sent to clients since the start.
     pub events: u64,
-    /// Events that a client did not fetch in time, or a handle did not take in time.
+    /// Events dropped because a client or a handle did not take them in time.
     pub events_dropped: u64,
-    /// Sessions that ended because their client was silent.
+    /// Sessions that timed out.
     pub sessions_timed_out: u64,
     /// PeerConnections that ended because ICE failed.
     pub ice_failures: u64,
     /// PeerConnections that ended because DTLS failed.
     pub dtls_failures: u64,
-    /// Requests of the Admin API since the start.
-    pub admin_requests: u64,
-    /// Those of them whose secret was wrong or missing, or that came from where nobody is trusted.
-    pub admin_refused: u64,
-    /// Milliseconds from one event with statistics of a PeerConnection to its next; 0: nobody wants them.
+    /// Milliseconds between two events with statistics of a PeerConnection. 0 if nobody subscribed
+    /// to them.
     pub statistics_interval_ms: u64,
     /// Refused requests by kind.
     pub bad_requests: Vec<(BadRequest, u64)>,
 }
 
 impl Counters {
-    /// The counters now.
+    /// Returns the counters at present.
     pub fn snapshot(&self) -> CountersSnapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CountersSnapshot {
@@ -164,8 +161,6 @@ impl Counters {
             sessions_timed_out: read(&self.sessions_timed_out),
             ice_failures: read(&self.ice_failures),
             dtls_failures: read(&self.dtls_failures),
-            admin_requests: read(&self.admin_requests),
-            admin_refused: read(&self.admin_refused),
             statistics_interval_ms: read(&self.statistics_interval_ms),
             bad_requests: BadRequest::ALL
                 .into_iter()
@@ -175,14 +170,14 @@ impl Counters {
         }
     }
 
-    /// Counts a refused request, and logs it at most once a second for each kind.
+    /// Counts a refused request, and logs at most one per second of each kind.
     pub(crate) fn refused(&self, error: &ApiError) {
         if let Some(kind) = BadRequest::of(error) {
             self.bad(kind, error);
         }
     }
 
-    /// As [`Counters::refused`], for faults that no error is replied to.
+    /// As [`Counters::refused`], for faults without an error reply.
     pub(crate) fn bad(&self, kind: BadRequest, cause: &dyn std::fmt::Display) {
         let Some(bad) = self.bad.get(kind as usize) else {
             return;

@@ -1,24 +1,24 @@
-//! The state of a drain: the server takes nobody new, and calls that are there go on.
+//! The state of a drain: no new clients are accepted, and present calls go on.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Seconds after which a client that a drain has refused may try again: another server may have taken over by then.
+/// Seconds after which a refused client may try again. Another server may have taken over by then.
 pub const DRAIN_RETRY_SECONDS: u16 = 5;
 
-/// Whether the server is drained. Cheap to ask.
+/// The drain of a server, if there is one. Cheap to read.
 #[derive(Debug)]
 pub(crate) struct Drain(watch::Sender<Option<Draining>>);
 
-/// A drain that is under way.
+/// A drain in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Draining {
     since: Instant,
-    /// When those who are left are ended; `None` means never.
+    /// When the remaining calls are ended, or `None` for never.
     deadline: Option<Instant>,
-    /// The server ends after the drain, so there is no undo.
+    /// Whether the server ends after the drain. Then it cannot be undone.
     is_final: bool,
 }
 
@@ -29,7 +29,7 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// Returns the drain that is under way.
+    /// Returns the drain in progress.
     pub(crate) fn current(&self) -> Option<Draining> {
         *self.0.borrow()
     }
@@ -38,7 +38,8 @@ impl Drain {
         self.0.borrow().is_some()
     }
 
-    /// Starts a drain, or gives the one under way another deadline if there is a `limit`. Returns whether there was one.
+    /// Starts a drain, or changes the deadline of the one in progress if there is a `limit`.
+    /// Returns whether one was in progress.
     pub(crate) fn start(&self, limit: Option<Duration>) -> bool {
         self.change(|before, now| Draining {
             deadline: limit
@@ -97,12 +98,12 @@ impl Drain {
     }
 }
 
-/// A drain cannot be undone because the server ends after it.
+/// The drain cannot be undone because the server ends after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending;
 
 impl Draining {
-    /// How long it has lasted.
+    /// Returns how long it has lasted.
     pub(crate) fn lasted(&self) -> Duration {
         self.since.elapsed()
     }
@@ -111,7 +112,7 @@ impl Draining {
         self.deadline
     }
 
-    /// The time until the deadline, if there is one.
+    /// Returns the time until the deadline, if there is one.
     pub(crate) fn left(&self) -> Option<Duration> {
         let now = Instant::now();
         self.deadline
@@ -153,7 +154,7 @@ mod tests {
             let found = drain.current().and_then(|it| it.left());
             assert_eq!(found, Some(Duration::from_secs(left)));
             assert_eq!(drain.stop(), Err(Ending));
-            // Whoever runs the server may still give it more time.
+            // The operator may still extend the time.
             assert!(drain.start(Some(10 * MINUTE)));
             assert_eq!(drain.current().and_then(|it| it.left()), Some(10 * MINUTE));
         }

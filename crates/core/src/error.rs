@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::{FieldError, HandleId, Object, OverBudget, SessionId};
 
-/// Why a request was refused; the text is what the client reads.
+/// The reason why a request was refused. The text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApiError {
     /// The API secret or token is wrong or missing.
     #[error("Unauthorized request (wrong or missing secret/token)")]
     Unauthorized,
-    /// The Admin API has no secret, and the request comes from nobody who is trusted without one.
+    /// The Admin API has no secret, and the requester is not trusted.
     #[error(
         "Unauthorized request (without admin.secret only programs on the server's own machine are let in)"
     )]
@@ -27,31 +27,31 @@ pub enum ApiError {
         "Too many requests from your address (at most {0} per second): wait, or show the API secret or a token with the right to administer"
     )]
     TooManyRequests(u32),
-    /// Somebody at this address guesses the secret of the Admin API.
+    /// A client at this address guesses the secret of the Admin API.
     #[error("Too many wrong secrets from your address: wait for some seconds")]
     TooManyGuesses,
-    /// Clients hold all the memory that they may.
+    /// Clients hold all memory of the budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
-    /// A text is too long; its member, and the bytes that it may have.
+    /// A text is too long. The fields are its member and the limit in bytes.
     #[error("Invalid element ({0} should have {1} bytes at most)")]
     TooLong(String, usize),
-    /// There is no such verb.
+    /// The verb does not exist.
     #[error("Unknown request '{0}'")]
     UnknownRequest(String),
     /// The message is not JSON, or contradicts itself.
     #[error("{0}")]
     InvalidJson(String),
-    /// A member is not the object that it has to be.
+    /// A member is not an object.
     #[error("{0}")]
     InvalidJsonObject(&'static str),
-    /// A member is missing; the text says which.
+    /// A member is missing. The text names it.
     #[error("{0}")]
     MissingElement(String),
     /// The verb does not exist at this level (server, session, handle).
     #[error("Unhandled request '{0}' at this path")]
     InvalidPath(String),
-    /// The ids of the path and those of the message contradict each other.
+    /// The ids in the path and in the message contradict each other.
     #[error("{0}")]
     PathConflict(&'static str),
     /// The session id is missing or malformed.
@@ -69,7 +69,7 @@ pub enum ApiError {
     /// There is no such plugin.
     #[error("No such plugin '{0}'")]
     PluginNotFound(String),
-    /// An administrator names a plugin, a transport or the like that there is not; which of these it is.
+    /// There is no such plugin, transport or other module. The field names its kind.
     #[error("Invalid {0}")]
     ModuleNotFound(&'static str),
     /// The session has too many handles.
@@ -84,22 +84,22 @@ pub enum ApiError {
     /// The SDP of a jsep is refused.
     #[error("{0}")]
     InvalidSdp(String),
-    /// A member has the wrong type; the text says which.
+    /// A member has the wrong type. The text names it.
     #[error("{0}")]
     InvalidElement(String),
-    /// The session id that a client asked for is taken.
+    /// The session id that the client asked for is in use.
     #[error("Session ID already in use")]
     SessionConflict,
     /// There is no such stored token.
     #[error("Token {0} not found")]
     TokenNotFound(String),
-    /// An answer came that nobody waits for.
+    /// An answer arrived without an offer.
     #[error("Unexpected ANSWER (did we offer?)")]
     UnexpectedAnswer,
     /// The PeerConnection is in the wrong state for this.
     #[error("{0}")]
     WebRtcState(&'static str),
-    /// The server takes no new sessions, or has as many as it may.
+    /// The server accepts no new sessions, or has the most that it may have.
     #[error("Currently not accepting new sessions")]
     NotAcceptingSessions,
     /// The server is being drained.
@@ -107,13 +107,13 @@ pub enum ApiError {
         "The server is being drained and takes nobody new: use another one, or try again later"
     )]
     Draining,
-    /// Anything else.
+    /// Any other error.
     #[error("{0}")]
     Unknown(String),
 }
 
 impl ApiError {
-    /// The code on the wire.
+    /// Returns the code on the wire.
     pub const fn code(&self) -> u16 {
         match self {
             ApiError::Unauthorized | ApiError::NoAdminSecret => 403,
@@ -144,7 +144,7 @@ impl ApiError {
         }
     }
 
-    /// The whole reply; `session` and `transaction` where they are known.
+    /// Returns the whole reply, with `session` and `transaction` if they are known.
     pub fn reply(&self, session: Option<Value>, transaction: Option<&str>) -> Value {
         Object::new()
             .with("janus", "error")

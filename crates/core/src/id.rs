@@ -5,7 +5,7 @@ use std::fmt;
 use rand::Rng;
 use serde_json::Value;
 
-/// The largest integer that JavaScript holds exactly.
+/// The largest integer that JavaScript represents exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
 macro_rules! id {
@@ -15,7 +15,7 @@ macro_rules! id {
         pub struct $name(pub u64);
 
         impl $name {
-            /// An id that JavaScript can hold, and that is not `taken`.
+            /// Returns an id that JavaScript can represent and that is not `taken`.
             pub(crate) fn random(taken: impl Fn(Self) -> bool) -> Self {
                 loop {
                     let id = Self(rand::rng().random_range(1..=MAX_SAFE_INTEGER));
@@ -25,7 +25,7 @@ macro_rules! id {
                 }
             }
 
-            /// The id in JSON: a number, or a string if ids are strings (`string_ids`).
+            /// Returns the id in JSON: a number, or a string if ids are strings (`string_ids`).
             pub fn to_json(self, string_ids: bool) -> Value {
                 if string_ids {
                     Value::from(self.0.to_string())
@@ -46,7 +46,7 @@ macro_rules! id {
 id!(SessionId, "a session");
 id!(HandleId, "a handle");
 
-/// Reads an id; 0 if there is none or it has the wrong type, as clients expect.
+/// Reads an id. A missing id or a wrong type counts as 0, as in Janus.
 pub(crate) fn read(value: Option<&Value>, string_ids: bool) -> u64 {
     match value {
         Some(Value::Number(number)) => number.as_u64().unwrap_or(0),

@@ -1,9 +1,8 @@
-//! What the server says of itself.
+//! The reply to `info`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use portunus_audio::AudioThreads;
 use portunus_media::{MediaConfig, MediaSettings};
 use portunus_record::Recorder;
 use portunus_rtc::DTLS_MTU;
@@ -11,59 +10,51 @@ use portunus_turn::Turn;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
-use crate::{
-    AdminConfig, CoreConfig, JwtVerifier, LogControl, Object, PluginInfo, RememberedLog,
-    RequestTraces,
-};
+use crate::{CoreConfig, JwtVerifier, Object, PluginInfo, RequestTraces};
 
-/// What only the program's start knows: it stands in `info`, and figures of the recorder in metrics.
+/// Facts known at the start of the program, for `info` and for the core.
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
-    /// The commit that the server was built from.
+    /// The commit of the build.
     pub commit: &'static str,
-    /// When it was built.
+    /// The time of the build.
     pub build_time: &'static str,
-    /// The address that media uses, as the server itself sees it.
+    /// The address of media as the server sees it.
     pub local_ip: Option<IpAddr>,
-    /// The addresses that clients are told, where they differ.
+    /// The addresses that clients get, if they differ.
     pub public_ips: Vec<IpAddr>,
-    /// IPv6 candidates are offered.
+    /// Whether IPv6 candidates are offered.
     pub ipv6: bool,
-    /// The ICE agent only answers checks.
+    /// Whether the ICE agent only answers checks.
     pub ice_lite: bool,
-    /// mDNS names in clients' candidates are resolved.
+    /// Whether mDNS names in clients' candidates are resolved.
     pub mdns: bool,
-    /// Clients may connect by TCP.
+    /// Whether clients may connect by TCP.
     pub ice_tcp: bool,
-    /// How often transport-wide feedback is sent, in ms.
+    /// The period of transport-wide feedback, in ms.
     pub twcc_period_ms: u32,
-    /// How long a medium may be silent before clients are told, in ms; 0: they never are, and plugins still.
+    /// How long a medium may be silent before clients are notified, in ms. 0 disables it for
+    /// clients; plugins are still notified.
     pub no_media_ms: u32,
-    /// The library that DTLS and SRTP use, with its version.
+    /// The library for DTLS and SRTP, with its version.
     pub crypto: String,
-    /// The transports that are on.
+    /// The enabled transports.
     pub transports: Vec<TransportInfo>,
-    /// What plugins record with.
+    /// The recorder of plugins.
     pub recorder: Recorder,
-    /// The threads of audio rooms, if there are any.
-    pub audio: Option<AudioThreads>,
     /// The TURN server, if it is on.
     pub turn: Option<Turn>,
-    /// Where what happens is told, and how.
+    /// The bus of the server's events.
     pub events: EventBus,
-    /// Who may use the Admin API.
-    pub admin: AdminConfig,
-    /// How the log is steered.
-    pub log: Arc<dyn LogControl>,
-    /// Which statistics are told there.
+    /// The configuration of statistics events.
     pub statistics: EventsConfig,
     /// Receives traces of requests, if they are collected.
     pub traces: Option<Arc<dyn RequestTraces>>,
-    /// What verifies JSON Web Tokens.
+    /// The verifier of JSON Web Tokens.
     pub jwt: JwtVerifier,
 }
 
-/// As far as the defaults of the configuration go.
+/// The defaults of the configuration.
 impl Default for ServerFacts {
     fn default() -> Self {
         let media = MediaConfig::default();
@@ -81,11 +72,8 @@ impl Default for ServerFacts {
             crypto: String::new(),
             transports: Vec::new(),
             recorder: Recorder::default(),
-            audio: None,
             turn: None,
             events: EventBus::default(),
-            admin: AdminConfig::default(),
-            log: Arc::<RememberedLog>::default(),
             statistics: EventsConfig::default(),
             traces: None,
             jwt: JwtVerifier::default(),
@@ -93,25 +81,25 @@ impl Default for ServerFacts {
     }
 }
 
-/// A transport, as `info` shows it.
+/// A transport in `info`.
 #[derive(Debug, Clone)]
 pub struct TransportInfo {
-    /// `janus.transport.http`, for example.
+    /// Its package, for example `janus.transport.http`.
     pub package: &'static str,
     /// A name for people.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub description: &'static str,
 }
 
 const AUTHOR: &str = "The Portunus authors";
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The Janus whose API is spoken: clients ask these members which requests they may make.
+/// The version of Janus whose API is spoken. Clients derive the supported requests from it.
 const JANUS_VERSION: u64 = 1402;
 const JANUS_VERSION_STRING: &str = "1.4.2";
 
-/// The version as a number: 1.2.3 is 1203.
+/// Returns the version as a number: 1.2.3 is 1203.
 fn version_number() -> u64 {
     let number = |part: &str| part.parse::<u64>().unwrap_or(0);
     let major = number(env!("CARGO_PKG_VERSION_MAJOR"));
@@ -120,16 +108,31 @@ fn version_number() -> u64 {
     major * 1000 + minor * 100 + patch
 }
 
-/// The `server_info` object.
-pub(crate) fn server_info(
-    config: &CoreConfig,
-    facts: &ServerFacts,
-    (media, found): (&MediaSettings, Vec<IpAddr>),
-    session_timeout: u32,
-    accepting: bool,
-    plugins: &[PluginInfo],
-    transaction: Option<&str>,
-) -> Value {
+/// The state of the server that `info` shows.
+#[derive(Debug)]
+pub(crate) struct ServerState<'a> {
+    pub(crate) config: &'a CoreConfig,
+    pub(crate) facts: &'a ServerFacts,
+    pub(crate) media: MediaSettings,
+    /// The public addresses that were found at run time.
+    pub(crate) found_ips: Vec<IpAddr>,
+    pub(crate) session_timeout: u32,
+    /// Whether new sessions are accepted.
+    pub(crate) accepting: bool,
+    pub(crate) plugins: Vec<PluginInfo>,
+}
+
+/// Returns the `server_info` object.
+pub(crate) fn server_info(state: &ServerState<'_>, transaction: Option<&str>) -> Value {
+    let ServerState {
+        config,
+        facts,
+        media,
+        found_ips,
+        session_timeout,
+        accepting,
+        plugins,
+    } = state;
     let members = json!({
         "name": config.info_name.name(),
         "version": JANUS_VERSION,
@@ -168,7 +171,7 @@ pub(crate) fn server_info(
         "string_ids": config.string_ids,
         "dependencies": { "crypto": facts.crypto },
     });
-    let public_ips = facts.public_ips.iter().copied().chain(found);
+    let public_ips = facts.public_ips.iter().chain(found_ips);
     let public_ips: Vec<String> = public_ips.map(|ip| ip.to_string()).collect();
     let transports = facts.transports.iter();
     let transports: Map<_, _> = transports

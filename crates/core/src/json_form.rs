@@ -1,11 +1,11 @@
-//! How much white space JSON has, as configurations say it.
+//! The whitespace of JSON, as configurations name it.
 
 use std::io;
 
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// How much white space JSON has.
+/// The whitespace of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JsonForm {
@@ -13,7 +13,7 @@ pub enum JsonForm {
     Indented,
     /// One line, with a space after each comma and colon.
     Plain,
-    /// No white space.
+    /// No whitespace.
     #[default]
     Compact,
 }
@@ -26,11 +26,11 @@ impl JsonForm {
             JsonForm::Plain => write(to, PlainFormatter, value),
             JsonForm::Compact => write(to, CompactFormatter, value),
         };
-        // Events consist of what JSON has, and memory can always be written to.
+        // Events are always valid JSON, and writing to memory cannot fail.
         debug_assert!(written.is_ok(), "{written:?}");
     }
 
-    /// A value as text.
+    /// Returns a value as text.
     pub fn text(self, value: &impl Serialize) -> String {
         let mut to = Vec::new();
         self.write(&mut to, value);
@@ -82,7 +82,7 @@ impl Formatter for PlainFormatter {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

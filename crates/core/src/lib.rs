@@ -1,11 +1,10 @@
-//! Sessions, handles, the plugin trait, events and configuration: the Janus API without a transport.
+//! Sessions, handles, the plugin trait, events and configuration: the Janus API without a
+//! transport.
 //!
-//! A transport makes a [`Client`] for each connection and hands what it reads to the [`Gateway`]; a plugin
-//! implements [`Plugin`] and programs the media graph through the [`Handle`]s that it is given.
+//! A transport makes a [`Client`] for each connection, and passes what it reads to the [`Gateway`].
+//! A plugin implements [`Plugin`], and programs the media graph through its [`Handle`]s.
 #![forbid(unsafe_code)]
 
-mod admin;
-mod begun;
 mod broadcast;
 mod budget;
 mod certificate;
@@ -15,79 +14,78 @@ mod client_message;
 mod config;
 mod context;
 mod counters;
-mod doors;
 mod drain;
 mod error;
 pub mod events;
 mod fields;
+mod file_replacement;
 mod gateway;
 mod handle;
-mod histogram;
 mod id;
 mod info;
 mod json_form;
-mod log_gate;
 mod machine_memory;
 mod mdns;
+mod metrics;
 mod networks;
 mod object;
 mod outbox;
 mod plugin;
+mod plugin_counter;
+mod plugin_info;
 mod plugin_request;
 pub mod prices;
 mod public_address;
+mod public_file;
 mod rate;
-mod reach;
 mod recording;
 mod reflected_address;
 mod registration;
-mod replaced;
+mod reload;
 pub mod request;
+mod request_rights;
 mod request_traces;
 mod requester;
-mod rights;
+mod services;
 mod session;
+mod settings;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod times;
-mod tokens;
 
-pub use admin::{AdminConfig, LogControl, LogLevel, LogLosses, RememberedLog, TransportControl};
-pub use begun::Begun;
 pub use broadcast::{Broadcast, Refusal, Stream};
 pub use budget::{Budget, BudgetKeys, BudgetLimits, BudgetTotals, OverBudget, Purse, Share};
 pub use certificate::certificate_expiry;
 pub use client::Client;
 pub use client_message::{ClientMessage, Notice};
-pub use config::{CoreConfig, InfoName, RidOrder, StoredToken, equal_in_constant_time};
+pub use config::{CoreConfig, InfoName, RidOrder};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
-pub use doors::{
-    AudioRooms, Caller, CallerNews, DialError, DialId, DialNews, Dialled, Doors, Entrance,
-    EntranceError, Stay, Staying, Telephone,
-};
 pub use drain::DRAIN_RETRY_SECONDS;
 pub use error::ApiError;
 pub use fields::{FieldError, Fields, Members, with};
-pub use gateway::{
-    BuildFacts, Credentials, DrainStatus, Gateway, NotReady, Reloaded, Reloader, Reloading,
+pub use file_replacement::replace_file;
+pub use gateway::{BuildFacts, DrainStatus, Gateway, NotReady, PendingReply};
+pub use handle::{
+    ConnectionFacts, Handle, HandleFacts, JsepError, LocalIce, PeerFacts, PendingOffer,
 };
-pub use handle::{Handle, JsepError, LocalIce, PendingOffer};
-pub use histogram::{Histogram, HistogramSnapshot};
 pub use id::{HandleId, SessionId};
 pub use info::{ServerFacts, TransportInfo};
 pub use json_form::JsonForm;
-pub use log_gate::LogGate;
 pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
-pub use plugin::{
-    Count, HandleEvent, Later, Message, Plugin, PluginCounter, PluginHandle, PluginInfo,
-    PublicFile, PublicFiles, Reply,
-};
+pub use plugin::{HandleEvent, Later, Message, Plugin, PluginHandle, Reply};
+pub use plugin_counter::{Count, PluginCounter};
+pub use plugin_info::PluginInfo;
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};
+pub use portunus_log_gate::LogGate;
 pub use portunus_rtp::{ExtensionKind, ExtensionMap, Mid, Pt, Ssrc};
 pub use portunus_sdp::{Jsep, LocalJsep, SdpType as JsepKind, Svc};
-pub use reach::{Untrusted, recording};
+pub use portunus_tokens::{
+    Credentials, JwtConfig, JwtError, JwtVerifier, KeyError, KeyFileError, OutOfScope, Right,
+    Rights, StoredToken, TokenFault, TokenScope, TokenTotals, Untrusted, equal_in_constant_time,
+};
+pub use public_file::{PublicFile, PublicFiles};
 pub use recording::{
     ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
 };
@@ -96,25 +94,21 @@ pub use registration::{
     ConfiguredPlugin, PluginConfig, PluginContext, PluginError, PluginReloaded, Registration,
     StartedPlugin,
 };
-pub use replaced::replace_file;
+pub use reload::{Reloaded, Reloader, Reloading};
+pub use request_rights::{recording, with_admin_key};
 pub use request_traces::{RequestTrace, RequestTraces};
 pub use requester::{ClientAddress, Requester};
-pub use rights::{Right, Rights};
+pub use services::{MissingService, Services};
+pub use session::{Session, SessionFacts, SessionTimeout};
 pub use times::{RequestTimes, Times};
-pub use tokens::{
-    JwtConfig, JwtError, JwtVerifier, KeyError, KeyFileError, OutOfScope, TokenFault, TokenScope,
-    TokenTotals,
-};
 
-/// Audio rooms and the threads that they run on.
-pub use portunus_audio as audio;
 /// Reads sections of the configuration file into types, and writes them.
 pub use portunus_config as configuration;
-/// The media graph's words: routes, layers, data messages.
+/// The terms of the media graph: routes, layers, data messages.
 pub use portunus_media as media;
-/// Recorders: files of what comes from a source.
+/// Recorders, which write sources into files.
 pub use portunus_record as record;
-/// The words of negotiations: descriptions, m-lines, codecs.
+/// The terms of negotiation: descriptions, m-lines, codecs.
 pub use portunus_sdp as sdp;
 /// The TURN server.
 pub use portunus_turn as turn;

@@ -1,13 +1,13 @@
-//! How much memory the process may use.
+//! The memory of the machine.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Assumed if the system does not say how much there is.
+/// Assumed if the system does not report it.
 const UNKNOWN: u64 = 1 << 30;
 
-/// Returns the bytes of memory that the machine has, or that the process's control group may use if
-/// that is less.
+/// Returns the machine's memory in bytes, or the limit of the process's control group if that is
+/// less.
 pub(crate) fn machine_memory() -> u64 {
     let read = |path: &str| read_to_string(path).ok();
     let machine = read("/proc/meminfo").as_deref().and_then(total);
@@ -19,14 +19,14 @@ pub(crate) fn machine_memory() -> u64 {
         });
         limits.filter_map(|limit| limit.trim().parse().ok()).min()
     });
-    // Version 1 of control groups; without a limit it is far beyond what any machine has.
+    // Version 1 of control groups. Without a limit the number is far larger than any memory.
     let old_group = read("/sys/fs/cgroup/memory/memory.limit_in_bytes")
         .and_then(|limit| limit.trim().parse().ok());
     let known = [machine, group, old_group];
     known.into_iter().flatten().min().unwrap_or(UNKNOWN)
 }
 
-/// The total in the text of `/proc/meminfo`.
+/// Returns the total in the text of `/proc/meminfo`.
 fn total(text: &str) -> Option<u64> {
     let line = text
         .lines()

@@ -1,4 +1,4 @@
-//! Networks that requests may have the server send to.
+//! Networks that the server may send to on request.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,12 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::public_address::is_public;
 
-/// Where requests may have the server send media to, or connect to. None means all public addresses.
+/// The networks that requests may make the server send media to, or connect to. Empty means all
+/// public addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
-    /// Whether an address is in one of them; if there are none, whether it is a public one.
+    /// Whether an address is in one of them. If the list is empty: whether it is a public address.
     pub fn allow(&self, address: IpAddr) -> bool {
         match self.0.as_slice() {
             [] => is_public(address),
@@ -22,7 +23,7 @@ impl Networks {
     }
 }
 
-/// An IP network, as in `192.0.2.0/24`; an address alone is a network of its own.
+/// An IP network such as `192.0.2.0/24`. A single address is a network, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     address: IpAddr,
@@ -30,34 +31,34 @@ pub struct Network {
 }
 
 impl Network {
-    /// All addresses of IPv4.
+    /// All IPv4 addresses.
     pub const ALL_IPV4: Network = Network {
         address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         prefix: 0,
     };
-    /// All addresses of IPv6.
+    /// All IPv6 addresses.
     pub const ALL_IPV6: Network = Network {
         address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         prefix: 0,
     };
 
-    /// The addresses of this machine, of IPv4.
+    /// The IPv4 addresses of this machine.
     pub const LOOPBACK_IPV4: Network = Network {
         address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)),
         prefix: 8,
     };
-    /// The address of this machine, of IPv6.
+    /// The IPv6 address of this machine.
     pub const LOOPBACK_IPV6: Network = Network {
         address: IpAddr::V6(Ipv6Addr::LOCALHOST),
         prefix: 128,
     };
 
-    /// Its first address, and the length of its prefix in bits.
+    /// Returns its first address, and the length of its prefix in bits.
     pub const fn parts(&self) -> (IpAddr, u8) {
         (self.address, self.prefix)
     }
 
-    /// Whether an address is in it. An IPv4 address is the same however it is written.
+    /// Whether an address is in it. IPv4 addresses mapped to IPv6 count as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.prefix) == Some(self.address)
     }
@@ -105,7 +106,8 @@ impl fmt::Display for Network {
     }
 }
 
-/// The first address of the network that an address is in; none if there is no such prefix.
+/// Returns the first address of the network with this prefix length, or `None` if the length is
+/// invalid.
 fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
     let prefix = u32::from(prefix);
     match address {
@@ -122,7 +124,7 @@ fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
-//! Builds JSON objects member by member, for those that are not always there.
+//! A builder for JSON objects with optional members.
 
 use serde_json::{Map, Value};
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 #[derive(Debug, Clone, Default)]
 pub struct Object(Map<String, Value>);
 
@@ -28,7 +28,7 @@ impl Object {
         }
     }
 
-    /// Adds the members of `members`, if it is an object.
+    /// Adds the members of `members` if it is an object.
     #[must_use]
     pub fn with_all(mut self, members: impl Into<Value>) -> Self {
         if let Value::Object(members) = members.into() {

@@ -1,4 +1,4 @@
-//! What waits for a client's connection: in order, and no more than the client has a use for.
+//! The outbox of a client's connection, with a bounded number of messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,39 +8,39 @@ use tokio::sync::mpsc;
 
 use crate::{ClientMessage, Share};
 
-/// Messages that wait for a connection at most.
+/// The most messages that wait for a connection.
 pub const OUTBOX: usize = 1024;
 
-/// So many more for each handle of the client's sessions: an application that has thousands gets events of all
-/// of them at once when they all join or lose packets.
+/// Added to [`OUTBOX`] for each handle of the client's sessions: an application with thousands of
+/// handles gets events of all of them at once when they join or lose packets.
 pub const OUTBOX_OF_HANDLE: usize = 16;
 
 /// A message that waits for a connection.
 #[derive(Debug)]
 pub struct Posted {
-    /// The request that it answers, if that was told by [`crate::Client::asking`].
+    /// The number of the request that it answers, see [`crate::Client::asking`].
     pub answers: Option<u64>,
     /// The message.
     pub message: ClientMessage,
-    /// What the client pays for it, until it is written.
+    /// The client's payment until it is written.
     pub(crate) share: Share,
 }
 
-/// The messages that wait for a connection, as its transport takes them.
+/// The messages that wait for a connection, for its transport.
 #[derive(Debug)]
 pub struct Outbox {
     messages: mpsc::UnboundedReceiver<Posted>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// Where messages are put.
+/// The sender's side of an outbox.
 #[derive(Debug)]
 pub(crate) struct OutboxSender {
     messages: mpsc::UnboundedSender<Posted>,
     waiting: Arc<AtomicUsize>,
 }
 
-/// An empty outbox.
+/// Makes an empty outbox.
 pub(crate) fn outbox() -> (OutboxSender, Outbox) {
     let (sender, messages) = mpsc::unbounded_channel();
     let waiting = Arc::<AtomicUsize>::default();
@@ -52,14 +52,15 @@ pub(crate) fn outbox() -> (OutboxSender, Outbox) {
 }
 
 impl Posted {
-    /// The message as it is written, and what is paid for it: to be dropped once it is written.
+    /// Returns the serialized message and its payment, which the transport drops after writing.
     pub fn into_text(self) -> (String, Share) {
         (self.message.into_text(), self.share)
     }
 }
 
 impl OutboxSender {
-    /// Adds a message for a client with so many handles; false if there is no room, or nobody takes it.
+    /// Adds a message for a client with so many handles. Returns false if it is full, or the
+    /// transport is gone.
     pub(crate) fn push(&self, message: Posted, handles: usize) -> bool {
         let room = OUTBOX.saturating_add(handles.saturating_mul(OUTBOX_OF_HANDLE));
         if self.waiting.load(Ordering::Relaxed) >= room {
@@ -76,25 +77,26 @@ impl OutboxSender {
 }
 
 impl Outbox {
-    /// The next message as a value; none once the gateway has cut the client off and all before is taken. Cancel safe.
+    /// Returns the next message as a value, or `None` once the gateway has closed it and it is
+    /// empty. Cancel safe.
     pub async fn recv(&mut self) -> Option<Value> {
         let posted = self.recv_posted().await?;
         Some(posted.message.into_value())
     }
 
-    /// The next message as a value if it is there.
+    /// Returns the next message as a value if there is one.
     pub fn try_recv(&mut self) -> Option<Value> {
         let posted = self.try_recv_posted()?;
         Some(posted.message.into_value())
     }
 
-    /// As [`Outbox::recv`], as it is posted.
+    /// As [`Outbox::recv`], without conversion.
     pub async fn recv_posted(&mut self) -> Option<Posted> {
         let posted = self.messages.recv().await;
         self.taken(posted)
     }
 
-    /// As [`Outbox::try_recv`], as it is posted.
+    /// As [`Outbox::try_recv`], without conversion.
     pub fn try_recv_posted(&mut self) -> Option<Posted> {
         let posted = self.messages.try_recv().ok();
         self.taken(posted)

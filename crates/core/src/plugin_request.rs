@@ -1,4 +1,4 @@
-//! The requests of a plugin as a type: each says how it is answered, and which right it needs.
+//! The requests of a plugin as a type: how each is answered, and which right it needs.
 
 use std::fmt::Debug;
 
@@ -6,40 +6,41 @@ use crate::{Fields, Right, Rights, Untrusted};
 
 /// The requests of a plugin. [`crate::requests!`] makes the enum.
 pub trait PluginRequest: Copy + Debug + 'static {
-    /// All of them.
+    /// All requests.
     const ALL: &'static [Self];
 
-    /// The texts that name the request, in lower case.
+    /// The names of the request, in lower case.
     fn names(self) -> &'static [&'static str];
 
-    /// How the client gets the answer.
+    /// How it is answered.
     fn answered(self) -> Answered;
 
     /// The right that it needs.
     fn needs(self) -> Needs;
 
-    /// Whether it begins something new for its client: see [`Plugin::begins`](crate::Plugin::begins).
+    /// Whether it begins something new for its client: see
+    /// [`Plugin::begins`](crate::Plugin::begins).
     fn begins(self) -> bool;
 }
 
-/// How the client gets the answer to a request.
+/// How a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
     /// By the reply itself.
     Reply,
-    /// By an event, which follows the `ack`.
+    /// By an event after the `ack`.
     Event,
 }
 
 /// The right that a request needs.
 #[derive(Debug, Clone, Copy)]
 pub enum Needs {
-    /// No right: the request reaches nothing beyond the call or the room, and everybody may make it.
+    /// No right: the request has no effect beyond the call or the room.
     Nothing,
-    /// This right, whatever the request says.
+    /// This right in all cases.
     Right(Right),
-    /// The rights that this returns for the members of the request. Members of a wrong type need no right, since the request is
-    /// refused.
+    /// The rights that this returns for the members of the request. Members of a wrong type need no
+    /// right, since such a request is refused.
     Depends(fn(Fields<'_>) -> Rights),
 }
 
@@ -54,12 +55,14 @@ impl Needs {
     }
 }
 
-/// A request that a client has named. The plugin gets at it only by [`Asked::permit`], which checks its right.
+/// A request named by a client. The plugin gets it only by [`Asked::permit`], which checks its
+/// right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked<R>(R);
 
 impl<R: PluginRequest> Asked<R> {
-    /// Returns the request with this name, in upper or lower case, or `None` if there is no such request.
+    /// Returns the request with this name, in upper or lower case, or `None` if there is no such
+    /// request.
     pub fn named(name: &str) -> Option<Self> {
         let is_named = |request: &&R| {
             let mut names = request.names().iter();
@@ -68,31 +71,33 @@ impl<R: PluginRequest> Asked<R> {
         R::ALL.iter().find(is_named).copied().map(Asked)
     }
 
-    /// The request that a plugin has without a name.
+    /// The request that the plugin has without a name.
     pub fn unnamed(request: R) -> Self {
         Asked(request)
     }
 
-    /// How the client gets the answer.
+    /// Returns how it is answered.
     pub fn answered(self) -> Answered {
         self.0.answered()
     }
 
-    /// Whether the request begins something new for its client. It is for [`Plugin::begins`](crate::Plugin::begins).
+    /// Whether it begins something new for its client, for
+    /// [`Plugin::begins`](crate::Plugin::begins).
     pub fn begins(self) -> bool {
         self.0.begins()
     }
 
-    /// Returns the request if `rights` has what it needs with these members.
+    /// Returns the request if `rights` contains the rights that it needs with these members.
     pub fn permit(self, fields: Fields<'_>, rights: Rights) -> Result<R, Untrusted> {
         rights.check(self.0.needs().of(fields))?;
         Ok(self.0)
     }
 }
 
-/// Declares the requests of a plugin: an enum that is a [`PluginRequest`]. A variant has the texts that name it, how it is answered
-/// ([`Answered`]), and the right that it needs ([`Needs`]). Those that begin something new for a client
-/// ([`Plugin::begins`](crate::Plugin::begins)) have the word `Begins` as well.
+/// Declares the requests of a plugin: an enum that implements [`PluginRequest`]. A variant has the
+/// names of the request, how it is answered ([`Answered`]), and the right that it needs
+/// ([`Needs`]). The word `Begins` marks a request that begins something new for its client
+/// ([`Plugin::begins`](crate::Plugin::begins)).
 ///
 /// ```
 /// use portunus_core::{Right, recording, requests};
@@ -163,7 +168,7 @@ macro_rules! requests {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::{Value, json};
 
     use super::*;

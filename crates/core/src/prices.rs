@@ -1,34 +1,34 @@
-//! Prices in the budget of memory, in bytes: no less than the memory that a thing takes.
+//! Prices in the budget of memory, in bytes: upper bounds of the memory used.
 
 use serde_json::Value;
 
 /// A connection: its sockets' buffers, its tasks, and [`CONNECTION_PREPAID`].
 pub const CONNECTION: usize = 32 << 10;
-/// A connection's messages cost nothing up to this, so that short requests and events get through
-/// even if all memory is used up.
+/// A connection's messages cost nothing up to this size, so that short requests and events get
+/// through even if all memory is used up.
 pub const CONNECTION_PREPAID: usize = 16 << 10;
 /// TLS of a connection.
 pub const TLS: usize = 24 << 10;
 /// A session, and [`SESSION_PREPAID`].
 pub(crate) const SESSION: usize = 8 << 10;
-/// The events of a session that wait for a long poll cost nothing up to this.
+/// The events of a session that wait for a long poll cost nothing up to this size.
 pub(crate) const SESSION_PREPAID: usize = 4 << 10;
-/// A handle: its task, its queue, and what a plugin has of it.
+/// A handle: its task, its queue, and the plugin's state.
 pub(crate) const HANDLE: usize = 8 << 10;
-/// A PeerConnection that hardly any media flows on, without descriptions.
+/// A PeerConnection with little media, without descriptions.
 const PEER_CONNECTION: usize = 32 << 10;
 
-/// Returns the price of a PeerConnection whose client's description is `sdp`, which is kept as text
-/// and parsed. Our description is no longer than that.
+/// Returns the price of a PeerConnection with the client's description `sdp`, which is kept as text
+/// and parsed. The server's description is no longer.
 pub(crate) fn peer_connection(sdp: &str) -> usize {
     sdp.len().saturating_mul(3).saturating_add(PEER_CONNECTION)
 }
 
-/// A value of JSON with its place in an array or an object.
+/// A JSON value with its place in an array or an object.
 const VALUE: usize = 128;
 
-/// Returns the price of a request while it is parsed and answered. It is an upper bound: a comma in a
-/// string counts as another value.
+/// Returns the price of a request while it is parsed and answered. It is an upper bound: a comma in
+/// a string counts as a value.
 pub fn request(text: &[u8]) -> usize {
     let is_value = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
     let values = text.iter().filter(is_value).count();

@@ -1,9 +1,9 @@
-//! Which addresses anybody on the internet may be reached at.
+//! Public addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one of the public internet, and of one machine: neither this machine nor one of a network behind
-/// it, no group, and nothing that is set apart for a purpose (IANA's registries of special addresses, RFC 6890).
+/// Whether an address is public and belongs to one machine: no address of this machine or of a
+/// private network, no group, and no special address (IANA's registries, RFC 6890).
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -14,26 +14,26 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 fn is_public_v4(address: Ipv4Addr) -> bool {
     !matches!(
         address.octets(),
-        // This network, private networks, that of a carrier (RFC 6598), loopback, link-local.
+        // This network, private networks, carriers (RFC 6598), loopback, link-local.
         [0 | 10 | 127, ..]
             | [100, 64..=127, ..]
             | [169, 254, ..]
             | [172, 16..=31, ..]
             | [192, 168, ..]
-            // Assignments of protocols, documentation, relays of 6to4, measurements.
+            // Protocol assignments, documentation, 6to4 relays, measurements.
             | [192, 0, 0 | 2, _]
             | [192, 88, 99, _]
             | [198, 18 | 19, ..]
             | [198, 51, 100, _]
             | [203, 0, 113, _]
-            // Groups, what is reserved, broadcast.
+            // Groups, reserved addresses, broadcast.
             | [224..=255, ..]
     )
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // NAT64 (RFC 6052): the address behind it counts.
+        // NAT64 (RFC 6052): the embedded address counts.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
             is_public_v4(Ipv4Addr::new(a, b, c, d))
@@ -41,14 +41,15 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // Protocols such as Teredo, documentation, 6to4.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x2002, ..] => false,
         [0x3fff, 0..=0xfff, ..] => false,
-        // All that was given out so far. Loopback, link-local, unique local addresses and groups are elsewhere.
+        // All allocated addresses. Loopback, link-local, unique local addresses and groups are
+        // outside.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn public(text: &str) -> bool {

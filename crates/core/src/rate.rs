@@ -1,4 +1,4 @@
-//! How many requests a client may make in a second.
+//! The rate of requests of each client.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::ClientAddress;
 
-/// Counts requests by client: a number of them at once, and so many a second from then on.
+/// Limits the requests of each client: a burst, and then a rate.
 ///
-/// Of each client it knows one moment: when it will have made up for all requests so far, at the given rate. Who has is
-/// forgotten, so that there are never more entries than requests within that time.
+/// Each client has one point in time: when it will have made up for all its requests at the given
+/// rate. Clients that have made up are forgotten, which bounds the number of entries.
 #[derive(Debug)]
 pub(crate) struct RequestRate {
     state: Mutex<State>,
@@ -19,7 +19,7 @@ pub(crate) struct RequestRate {
 
 #[derive(Debug)]
 struct State {
-    /// What a request costs; none: there is no limit.
+    /// The time that a request costs, or `None` if there is no limit.
     cost: Option<Duration>,
     /// How far ahead of the rate a client may be.
     ahead: Duration,
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl RequestRate {
-    /// `rate` requests a second, 0: any number; `burst` at once.
+    /// Allows `rate` requests per second and `burst` at once. A rate of 0 means no limit.
     pub(crate) fn new(rate: u32, burst: u32) -> Self {
         let (cost, ahead) = price(rate, burst);
         RequestRate {
@@ -39,13 +39,14 @@ impl RequestRate {
         }
     }
 
-    /// Changes the rate and the burst. What clients have asked so far counts as it did.
+    /// Changes the rate and the burst. Earlier requests still count.
     pub(crate) fn set(&self, rate: u32, burst: u32) {
         let mut state = self.state();
         (state.cost, state.ahead) = price(rate, burst);
     }
 
-    /// Counts a request; false if it is one too many, which does not count.
+    /// Counts a request. Returns false if the client exceeds its rate; then the request does not
+    /// count.
     pub(crate) fn take(&self, client: ClientAddress) -> bool {
         let mut state = self.state();
         let Some(cost) = state.cost else {
@@ -62,7 +63,7 @@ impl RequestRate {
         fits
     }
 
-    /// Forgets those who have made up for their requests.
+    /// Forgets clients that have made up for their requests.
     pub(crate) fn forget(&self) {
         let now = Instant::now();
         self.state().clients.retain(|_, made_up| *made_up > now);
@@ -78,7 +79,7 @@ impl RequestRate {
     }
 }
 
-/// What a request costs at a rate, and how far ahead of it a client may be.
+/// Returns the cost of a request at a rate, and how far ahead of it a client may be.
 fn price(rate: u32, burst: u32) -> (Option<Duration>, Duration) {
     let cost = (rate > 0).then(|| Duration::from_secs(1) / rate.max(1));
     let ahead = cost.unwrap_or_default().saturating_mul(burst.max(1));

@@ -1,4 +1,4 @@
-//! Recording what a client sends.
+//! Recordings of a client's media.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::events::EventBus;
 use crate::{Handle, Object};
 
-/// What a client is told of a recording.
+/// News of a recording for its client.
 #[derive(Debug, Clone, Copy)]
 pub enum RecordingNews<'a> {
-    /// It cannot be recorded, now or any more.
+    /// It cannot be recorded, or the recording has failed.
     Failed(&'a RecordError),
     /// A file is complete.
     Done(&'a Completed),
 }
 
 impl RecordingNews<'_> {
-    /// What an event of it says, but for whose it is.
+    /// Returns the members of an event about it, without the address.
     pub fn event(&self) -> Object {
         match self {
             RecordingNews::Failed(error) => Object::new()
@@ -45,21 +45,22 @@ impl RecordingNews<'_> {
     }
 }
 
-/// Makes what a client is told.
+/// Makes the event for the client.
 type Tell = Arc<dyn Fn(RecordingNews<'_>) -> Value + Send + Sync>;
 
 impl Handle {
-    /// Checks that recordings of this name could be made; folder and name are as in [`RecordingSpec`].
+    /// Checks that recordings with this name can be written. Folder and name are as in
+    /// [`RecordingSpec`].
     pub fn check_recording(&self, dir: Option<&str>, name: &str) -> Result<(), RecordError> {
         self.recorder().check(dir, name)
     }
 
-    /// What files are like where nobody says it.
+    /// The default format of files.
     pub fn recording_format(&self) -> Format {
         self.recorder().format()
     }
 
-    /// The client as somebody who is recorded alone, into files of this name.
+    /// The client as the only participant of a recording, with files of this name.
     pub fn recorded_alone(&self, name: &str) -> Participant {
         let session = self.recorder().session(SessionSpec {
             plugin: self.package(),
@@ -75,9 +76,9 @@ impl Handle {
         }
     }
 
-    /// Records what the client sends on m-line `mid`, with its gate `open` or not; none if there is no PeerConnection or
-    /// it cannot be. The client is told by `tell` if it cannot, now or later, and the recording is over then. Of complete files
-    /// it is told if they are not as Janus's are.
+    /// Records the media of m-line `mid`, with an `open` or closed gate. Returns `None` if there is
+    /// no PeerConnection or it cannot be recorded. `tell` makes the events for the client: of
+    /// failures, which end the recording, and of complete files unless they are in Janus's format.
     pub fn record(
         &self,
         mid: Mid,
@@ -88,7 +89,7 @@ impl Handle {
         self.record_source(self.track(mid)?, open, spec, tell)
     }
 
-    /// The same of any source, such as what comes from the other side of the client's call.
+    /// As [`Handle::record`], for any source, such as the other side of a call.
     pub fn record_source(
         &self,
         from: impl Into<SourceRef>,
@@ -109,7 +110,7 @@ impl Handle {
         Some(recording)
     }
 
-    /// Records all that is sent on these m-lines together. The client is told as by [`Handle::record`].
+    /// Records several m-lines together, as [`Handle::record`] does.
     pub fn record_jointly(
         &self,
         spec: JointSpec,
@@ -145,7 +146,7 @@ impl Handle {
         });
     }
 
-    /// An m-line that the client sends on, to be recorded with others.
+    /// An m-line of the client for a joint recording.
     pub fn recorded_track(&self, mid: Mid, media: RecordedMedia, open: bool) -> Option<TrackSpec> {
         Some(TrackSpec {
             key: mid.as_str().to_owned(),
@@ -156,7 +157,7 @@ impl Handle {
     }
 }
 
-/// The recordings of a client that has one file, or one for each kind of media: the first m-line of each.
+/// The recordings of a client: one file, or one for each kind of media.
 #[derive(Debug)]
 pub struct ClientRecording {
     files: Files,
@@ -171,30 +172,31 @@ enum Files {
     },
 }
 
-/// How a client is recorded.
+/// The properties of a client's recording.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// What the files are like; none: as it is configured.
+    /// The format of files, or `None` for the configured one.
     pub format: Option<Format>,
-    /// Whose recording it is, for the manifest.
+    /// The participant in the manifest.
     pub of: Option<Participant>,
 }
 
-/// An m-line that a client sends on.
+/// An m-line that a client sends.
 #[derive(Debug, Clone)]
 pub struct SentMedia {
     /// The m-line.
     pub mid: Mid,
-    /// What it carries.
+    /// Its kind.
     pub kind: Kind,
-    /// The same, for recorders.
+    /// Its kind for recorders.
     pub media: RecordedMedia,
 }
 
 impl ClientRecording {
-    /// Records the first of each kind of `media`: in Janus's format into `NAME-audio.mjr`, `NAME-video.mjr` and `NAME-data.mjr`,
-    /// else into `NAME.webm` or as the format has it. Gates are as `open` says. None if nothing can be recorded. `tell` makes what
-    /// the client is told of an event, which says what kind of media it is about, if it is about one.
+    /// Records the first m-line of each kind in `media`: in Janus's format into `NAME-audio.mjr`,
+    /// `NAME-video.mjr` and `NAME-data.mjr`, else into `NAME.webm` or as the format requires.
+    /// `open` gives the gates. Returns `None` if nothing can be recorded. `tell` makes the events
+    /// for the client, of a kind of media if they are about one.
     pub fn start(
         handle: &Handle,
         name: &str,
@@ -209,7 +211,7 @@ impl ClientRecording {
         let first: Vec<&SentMedia> = kinds.filter_map(first).collect();
         let files = match format {
             Format::Mjr => Self::each(handle, name, &first, &open, tell, wish.of),
-            _ => Self::joint(handle, name, &first, &open, tell, (format, wish.of)),
+            _ => Self::joint(handle, name, &first, &open, tell, format, wish.of),
         };
         Some(Self { files: files? })
     }
@@ -246,7 +248,8 @@ impl ClientRecording {
         media: &[&SentMedia],
         open: &impl Fn(Kind) -> bool,
         tell: fn(Object) -> Value,
-        (format, of): (Format, Option<Participant>),
+        format: Format,
+        of: Option<Participant>,
     ) -> Option<Files> {
         let track = |sent: &&SentMedia| {
             let track = handle.recorded_track(sent.mid, sent.media.clone(), open(sent.kind))?;
@@ -285,7 +288,7 @@ impl ClientRecording {
         }
     }
 
-    /// Whether nothing is recorded any more.
+    /// Whether the recording has ended.
     pub fn is_over(&self) -> bool {
         match &self.files {
             Files::Each(recordings) => recordings.iter().all(|(_, it)| it.is_over()),
@@ -293,7 +296,7 @@ impl ClientRecording {
         }
     }
 
-    /// The names of the files, by kind if each has its own, for administrators.
+    /// Returns the names of the files for operators, by kind if each kind has its own.
     pub fn to_json(&self) -> Value {
         match &self.files {
             Files::Each(recordings) => {
@@ -315,8 +318,8 @@ impl ClientRecording {
     }
 }
 
-/// Returns why the recordings of a room cannot be written into one of these folders, or `None` if they can. The log has the
-/// reason, too. So the maker of a room learns it before anybody has joined.
+/// Returns why recordings of a room cannot be written into one of these folders, or `None` if they
+/// can. Logs the reason. So the maker of a room learns it before a client joins.
 pub async fn recording_fault(
     recorder: &Recorder,
     room: &str,
@@ -331,7 +334,7 @@ pub async fn recording_fault(
     None
 }
 
-/// Tells whoever watches the server of files of recordings that are complete, for as long as there is the recorder.
+/// Publishes complete files of recordings as events, for as long as the recorder exists.
 pub async fn tell_of_recordings(recorder: Recorder, events: EventBus) {
     let mut completed = recorder.completed();
     drop(recorder);

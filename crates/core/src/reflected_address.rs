@@ -1,4 +1,4 @@
-//! How a STUN server sees this machine (RFC 8489).
+//! This machine's address as a STUN server sees it (RFC 8489).
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,13 +8,14 @@ use portunus_rtc::Reflection;
 use tokio::net::UdpSocket;
 use tokio::time::sleep;
 
-/// How long after a STUN request the next one leaves, twice as long after each (RFC 8489 section 6.2.1).
+/// The time until a STUN request is repeated. It doubles with each repetition (RFC 8489 section
+/// 6.2.1).
 const RETRY: Duration = Duration::from_millis(500);
-/// Bytes of the longest answer that is looked at.
+/// The longest answer that is read, in bytes.
 const MAX_DATAGRAM: usize = 1_500;
 
-/// Asks a STUN server which address it sees when something comes from `local`, whose port may be 0. Asks again until the server
-/// answers. Returns the address that it sees, and the local one.
+/// Asks a STUN server for the address of packets from `local`, whose port may be 0. Repeats the
+/// request until an answer arrives. Returns the reflected address and the local one.
 pub async fn reflected_address(
     server: SocketAddr,
     local: SocketAddr,

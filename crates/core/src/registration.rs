@@ -1,4 +1,4 @@
-//! How a server gets its plugins: each has a name, reads its own section of the configuration, and starts from it.
+//! The registration of plugins: their names, their configurations, and their start.
 
 use std::any::Any;
 use std::fmt;
@@ -6,38 +6,38 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use portunus_audio::AudioThreads;
 use portunus_config::{Configuration, PrintError, Probe, Section, Table, keys_of};
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
 
 use crate::events::EventBus;
-use crate::{Doors, Networks, Plugin};
+use crate::{Networks, Plugin, Services};
 
 /// A plugin that a server can start knowing only its type.
 pub trait ConfiguredPlugin: Plugin + Sized {
-    /// Its name in the configuration: its section is `[NAME]`, and `[plugins.NAME]` says whether it is enabled.
+    /// Its name in the configuration: `[NAME]` is its section, and `[plugins.NAME]` enables it.
     const NAME: &'static str;
 
-    /// What it can be told; `()` if that is nothing.
+    /// Its configuration, or `()` if it has none.
     type Config: Configuration + Clone;
 
-    /// Why it does not start.
+    /// An error that keeps it from starting.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Starts it.
+    /// Starts the plugin.
     fn from_config(
         config: Self::Config,
         context: PluginContext,
     ) -> impl Future<Output = Result<Self, Self::Error>> + Send;
 
-    /// Checks that [`ConfiguredPlugin::reload`] can apply a configuration, as far as that can be told before. It may block.
+    /// Checks that [`ConfiguredPlugin::reload`] can apply a configuration, as far as possible
+    /// beforehand. May block.
     fn check_reload(&self, _new: &Self::Config) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Applies a configuration while the plugin runs: the keys of [`Configuration::LIVE`], and no others. `running` is the one
-    /// that was applied last.
+    /// Applies a configuration to the running plugin: only the keys of [`Configuration::LIVE`].
+    /// `running` is the configuration that was applied last.
     fn reload(
         &self,
         _running: &Self::Config,
@@ -47,33 +47,31 @@ pub trait ConfiguredPlugin: Plugin + Sized {
     }
 }
 
-/// What came of a configuration that a plugin has applied while it runs.
+/// The outcome of a reload of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PluginReloaded {
-    /// What is different now beside keys, such as `room 1234 created`.
+    /// Changes besides keys, such as `room 1234 created`.
     pub changed: Vec<String>,
-    /// What could not be done, or has to wait.
+    /// Changes that failed or have to wait.
     pub warnings: Vec<String>,
 }
 
-/// What a server gives a plugin to start with.
+/// The parts of the server that a plugin starts with.
 #[derive(Debug, Clone)]
 pub struct PluginContext {
-    /// The media plane, for what is not done through a handle.
+    /// The media plane, for operations without a handle.
     pub media: MediaPlane,
-    /// What recordings are made with.
+    /// The recorder.
     pub recorder: Recorder,
-    /// Where audio rooms run.
-    pub audio: AudioThreads,
-    /// Where requests may have the server send media to, or connect to.
+    /// The networks that requests may make the server send media to, or connect to.
     pub outgoing: Networks,
-    /// Where it tells what does not concern a single handle, see [`EventBus::of_plugin`].
+    /// The bus for events without a handle, see [`EventBus::of_plugin`].
     pub events: EventBus,
-    /// What plugins offer each other.
-    pub doors: Doors,
+    /// Services that the core does not know, such as the threads of audio rooms.
+    pub services: Services,
 }
 
-/// A plugin in the list of those that a server has.
+/// A plugin in the list of a server.
 #[derive(Clone, Copy)]
 pub struct Registration {
     name: &'static str,
@@ -94,7 +92,7 @@ impl Registration {
         self.name
     }
 
-    /// Reads its section of a file; without keys of its own it has none.
+    /// Reads its section of a file, if its configuration has keys.
     pub fn read(&self, file: &mut Section<'_>) -> PluginConfig {
         (self.read)(file)
     }
@@ -114,22 +112,22 @@ fn read<P: ConfiguredPlugin>(file: &mut Section<'_>) -> PluginConfig {
     PluginConfig(Box::new(Configured::<P>(config)))
 }
 
-/// A plugin with its configuration, not started yet.
+/// A configured plugin that is not started yet.
 #[derive(Debug)]
 pub struct PluginConfig(Box<dyn Start>);
 
 impl PluginConfig {
-    /// The keys of its section with their values.
+    /// Returns the keys of its section with their values.
     pub fn keys(&self) -> Result<Table, PrintError> {
         self.0.keys()
     }
 
-    /// Looks for faults of its section that reading cannot find.
+    /// Finds faults in its section that reading does not find.
     pub fn probe(&self, probe: &mut Probe) {
         self.0.probe(probe);
     }
 
-    /// The keys of its section that can change while it runs.
+    /// Returns the keys of its section that can change while it runs.
     pub fn live(&self) -> &'static [&'static str] {
         self.0.live()
     }
@@ -140,7 +138,7 @@ impl PluginConfig {
     }
 }
 
-/// A plugin that runs.
+/// A running plugin.
 pub struct StartedPlugin {
     /// The plugin.
     pub plugin: Arc<dyn Plugin>,
@@ -148,12 +146,12 @@ pub struct StartedPlugin {
 }
 
 impl StartedPlugin {
-    /// Checks that a configuration of this plugin can be applied. It may block.
+    /// Checks that a configuration of this plugin can be applied. May block.
     pub fn check_reload(&self, new: &PluginConfig) -> Result<(), PluginError> {
         self.running.check(new.0.as_ref())
     }
 
-    /// Applies a configuration of this plugin, as far as that is possible while it runs.
+    /// Applies a configuration of this plugin as far as possible while it runs.
     pub async fn reload(&mut self, new: PluginConfig) -> PluginReloaded {
         self.running.reload(new.0).await
     }
@@ -166,7 +164,7 @@ impl fmt::Debug for StartedPlugin {
     }
 }
 
-/// Why a plugin does not start.
+/// The error of a plugin that does not start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the plugin {name}: {error}")]
 pub struct PluginError {
@@ -180,7 +178,7 @@ pub struct PluginError {
 type Starting = Pin<Box<dyn Future<Output = Result<StartedPlugin, PluginError>> + Send>>;
 type Applying<'a> = Pin<Box<dyn Future<Output = PluginReloaded> + Send + 'a>>;
 
-/// What is the same for the configurations of all plugins.
+/// The common interface of all plugins' configurations.
 trait Start: Any + fmt::Debug + Send + Sync {
     fn live(&self) -> &'static [&'static str];
     fn keys(&self) -> Result<Table, PrintError>;
@@ -188,7 +186,7 @@ trait Start: Any + fmt::Debug + Send + Sync {
     fn start(self: Box<Self>, context: PluginContext) -> Starting;
 }
 
-/// What is the same for all plugins that run.
+/// The common interface of all running plugins.
 trait Running: Send + Sync {
     fn check(&self, new: &dyn Start) -> Result<(), PluginError>;
     fn reload(&mut self, new: Box<dyn Start>) -> Applying<'_>;
@@ -196,7 +194,7 @@ trait Running: Send + Sync {
 
 struct Configured<P: ConfiguredPlugin>(P::Config);
 
-/// A plugin that runs, with the configuration that was applied last.
+/// A running plugin with the configuration that was applied last.
 struct Applied<P: ConfiguredPlugin> {
     plugin: Arc<P>,
     config: P::Config,
@@ -237,7 +235,7 @@ impl<P: ConfiguredPlugin> Running for Applied<P> {
         let new: &dyn Any = new;
         match new.downcast_ref::<Configured<P>>() {
             Some(new) => self.plugin.check_reload(&new.0).map_err(failed::<P>),
-            // Sections are told apart by the plugins' names.
+            // Sections are matched by the plugins' names.
             None => Ok(()),
         }
     }

@@ -1,23 +1,23 @@
-//! Reads one request of the Janus API: JSON in, checked members out.
+//! Parses the envelope of a request of the Janus API.
 
 use serde_json::{Map, Value};
 
 use crate::{ApiError, FieldError, Fields, HandleId, SessionId, id};
 
-/// A request whose envelope is in order.
+/// A request with a valid envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What the reply carries too.
+    /// The transaction, which the reply carries, too.
     pub transaction: String,
-    /// What is asked for, in lower case.
+    /// The verb in lower case.
     pub verb: String,
-    /// Whom it is for.
+    /// The addressee.
     pub address: Address,
     /// All members.
     pub members: Map<String, Value>,
 }
 
-/// Whom a request is for.
+/// The addressee of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
     /// The server.
@@ -28,10 +28,10 @@ pub enum Address {
     Handle(SessionId, HandleId),
 }
 
-/// A request that is refused at the door, with what is known of it for the reply.
+/// A request with an invalid envelope, with what the reply needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub error: ApiError,
     /// The session that it names.
     pub session: Option<SessionId>,
@@ -39,8 +39,8 @@ pub struct Refusal {
     pub transaction: Option<String>,
 }
 
-/// The text of a request as JSON; what is wrong if it is none. As Janus has it, a text is an object or an array: a bare number,
-/// string, boolean or `null` is no JSON.
+/// Parses the text of a request as JSON. As in Janus only an object or an array is valid. The error
+/// describes the fault.
 pub fn parse_json(text: &[u8]) -> Result<Value, String> {
     let value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     match value {
@@ -52,7 +52,7 @@ pub fn parse_json(text: &[u8]) -> Result<Value, String> {
 }
 
 impl Request {
-    /// Parses `message`. With `string_ids`, ids may be strings of digits too.
+    /// Parses `message`. With `string_ids`, ids may be strings of digits.
     pub fn parse(message: &[u8], string_ids: bool) -> Result<Request, Refusal> {
         let message = parse_json(message).map_err(|wrong| Refusal {
             error: ApiError::InvalidJson(format!("Invalid Janus API request - {wrong}")),
@@ -66,7 +66,7 @@ impl Request {
     pub fn from_value(message: Value, string_ids: bool) -> Result<Request, Refusal> {
         let mut members = match message {
             Value::Object(members) => members,
-            // A client that sends an array is told what an empty object lacks, as by Janus.
+            // As in Janus, an array gets the error of an empty object.
             _ => Map::new(),
         };
         if members.get("handle_id").is_some_and(Value::is_null) {
@@ -103,13 +103,13 @@ impl Request {
         }
     }
 
-    /// The member `name`, if it is a string.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    /// Returns the member `name` if it is a string.
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.members.get(name).and_then(Value::as_str)
     }
 
-    /// The session that the request is for.
-    pub(crate) fn session(&self) -> Option<SessionId> {
+    /// Returns the session that the request is for.
+    pub fn session(&self) -> Option<SessionId> {
         match self.address {
             Address::Server => None,
             Address::Session(session) | Address::Handle(session, _) => Some(session),
@@ -117,7 +117,7 @@ impl Request {
     }
 }
 
-/// The transaction, and the verb in lower case.
+/// Returns the transaction, and the verb in lower case.
 fn envelope(fields: Fields<'_>, string_ids: bool) -> Result<(String, String), FieldError> {
     let transaction = fields.required_string("transaction")?.to_owned();
     let verb = fields.required_string("janus")?.to_ascii_lowercase();

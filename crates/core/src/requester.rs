@@ -1,18 +1,19 @@
-//! Who is asking: where a client is, as its transport sees it.
+//! The origin of a request, as its transport sees it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where clients are, as far as limits tell them apart.
+/// Addresses of clients, as far as limits distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientAddress {
     /// An IPv4 address.
     Ipv4(Ipv4Addr),
-    /// The first 64 bits of an IPv6 address: what a site has at least (RFC 6177), so that a machine is one client.
+    /// The first 64 bits of an IPv6 address. A site has at least these (RFC 6177), so they identify
+    /// one client.
     Ipv6([u16; 4]),
-    /// A process on this machine that may open the server's Unix socket. All of them are one client.
+    /// Clients of the server's Unix socket, which count as one.
     Unix,
-    /// Somebody whose requests come by this kind of message broker. All of them are one client.
+    /// Clients of this kind of message broker, which count as one.
     Broker(&'static str),
 }
 
@@ -32,7 +33,7 @@ impl fmt::Display for ClientAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             ClientAddress::Ipv4(address) => address.fmt(f),
-            // The only address of that network that somebody may have.
+            // The only address of that network that a client can have.
             ClientAddress::Ipv6([0, 0, 0, 0]) => Ipv6Addr::LOCALHOST.fmt(f),
             ClientAddress::Ipv6([a, b, c, d]) => {
                 write!(f, "{}/64", Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
@@ -43,7 +44,7 @@ impl fmt::Display for ClientAddress {
     }
 }
 
-/// Who makes a request.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Requester {
     address: ClientAddress,
@@ -51,8 +52,8 @@ pub struct Requester {
 }
 
 impl Requester {
-    /// Somebody at `address`. `is_local`: a program on this machine, or one of the server's own pages in a browser on
-    /// it, and neither a proxy nor the page of another origin.
+    /// A client at `address`. `is_local`: it is a program on this machine, or one of the server's
+    /// own pages in a browser on it. Proxies and pages of other origins are not local.
     pub fn at(address: IpAddr, is_local: bool) -> Self {
         Requester {
             address: address.into(),
@@ -60,7 +61,7 @@ impl Requester {
         }
     }
 
-    /// A client of the Unix socket, whose file says who may use it.
+    /// A client of the Unix socket, whose file permissions say who may use it.
     pub const fn unix() -> Self {
         Requester {
             address: ClientAddress::Unix,
@@ -68,8 +69,8 @@ impl Requester {
         }
     }
 
-    /// Somebody whose requests come by a message broker of this kind, such as `mqtt`. Who may publish there is the broker's
-    /// business; to us they are strangers.
+    /// A client of a message broker of this kind, such as `mqtt`. It is never trusted, since the
+    /// broker decides who may publish.
     pub const fn by_broker(kind: &'static str) -> Self {
         Requester {
             address: ClientAddress::Broker(kind),
@@ -77,12 +78,12 @@ impl Requester {
         }
     }
 
-    /// Where it is.
+    /// Its address.
     pub const fn address(&self) -> ClientAddress {
         self.address
     }
 
-    /// Whether it is on this machine, and what it seems to be.
+    /// Whether it is on this machine, and neither a proxy nor the page of another origin.
     pub const fn is_local(&self) -> bool {
         self.is_local
     }
@@ -90,7 +91,7 @@ impl Requester {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

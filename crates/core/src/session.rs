@@ -1,4 +1,4 @@
-//! A session: whose it is, what waits for its client, and when it ends.
+//! A session: its owner, its events, and its end.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,37 +9,37 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use crate::admin::Settings;
-use crate::context::Context;
 use crate::counters::add;
 use crate::events::lifecycle::{self, SessionEnd};
 use crate::events::{EventAddress, EventBus, EventKind};
-use crate::handle::{Handle, Inbox, WeakHandle};
+use crate::handle::Inbox;
 use crate::{
     Client, ClientAddress, ClientMessage, Counters, HandleId, OUTBOX_OF_HANDLE, Purse, SessionId,
     Share, client_event,
 };
 
-/// Events that wait for an HTTP client at most, and [`OUTBOX_OF_HANDLE`] more for each handle; the oldest go first.
+/// The most events that wait for an HTTP client, plus [`OUTBOX_OF_HANDLE`] for each handle. The
+/// oldest are dropped.
 const QUEUE: usize = 512;
 
+/// A session of a client.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     pub(crate) id: SessionId,
     created: Instant,
     counters: Arc<Counters>,
     events: EventBus,
-    /// What pays for its handles, and for its events that wait for a long poll.
+    /// Pays for its handles, and for events that wait for a long poll.
     purse: Purse,
     state: Mutex<State>,
-    /// An event came, the session ended, or a newer long poll started.
+    /// Notified by an event, the end of the session, and a newer long poll.
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     owner: Client,
-    /// The owner's connection is gone; it may be claimed by another.
+    /// The owner's connection is gone, so another client may claim the session.
     orphaned: bool,
     over: bool,
     last_activity: Instant,
@@ -47,39 +47,43 @@ struct State {
     queue: VecDeque<(ClientMessage, Share)>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
-    /// Whoever watches has not been told that there is a session.
+    /// The event of its creation is not published yet.
     is_untold: bool,
-    /// Handles whose tasks have not ended, those included that nobody finds any more.
+    /// Handles whose tasks have not ended, detached ones included.
     running: usize,
-    /// How it ended; whoever watches is told once the last handle has.
+    /// How it ended. The event is published once the last handle has ended.
     ended: Option<SessionEnd>,
 }
 
 /// A session at one moment.
 #[derive(Debug)]
-pub(crate) struct SessionFacts {
+pub struct SessionFacts {
     /// The package of its client's transport.
-    pub(crate) transport: &'static str,
-    pub(crate) address: ClientAddress,
-    pub(crate) created: Instant,
-    pub(crate) last_activity: Instant,
-    pub(crate) timeout: SessionTimeout,
-    pub(crate) handles: Vec<Handle>,
+    pub transport: &'static str,
+    /// The address of its client.
+    pub address: ClientAddress,
+    /// When it was created.
+    pub created: Instant,
+    /// When its client made the last request.
+    pub last_activity: Instant,
+    /// Its timeout.
+    pub timeout: SessionTimeout,
 }
 
-/// After how long without a request a session ends.
+/// The time without a request after which a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SessionTimeout {
-    /// As long as all sessions for which nothing else was said.
+pub enum SessionTimeout {
+    /// The default of the server.
     AsAll,
-    /// Seconds; 0: it does not end.
+    /// In seconds. 0 disables it.
     Own(u32),
 }
 
 impl SessionTimeout {
-    pub(crate) fn seconds(self, settings: &Settings) -> u32 {
+    /// Returns the timeout in seconds, given that of all sessions. 0 disables it.
+    pub fn seconds(self, of_all: u32) -> u32 {
         match self {
-            SessionTimeout::AsAll => settings.session_timeout_seconds(),
+            SessionTimeout::AsAll => of_all,
             SessionTimeout::Own(seconds) => seconds,
         }
     }
@@ -90,7 +94,6 @@ impl SessionTimeout {
 pub(crate) struct Attached {
     pub(crate) inbox: Inbox,
     pub(crate) task: JoinHandle<()>,
-    pub(crate) handle: WeakHandle,
 }
 
 impl Session {
@@ -126,7 +129,7 @@ impl Session {
         }
     }
 
-    /// Tells whoever watches that there is a session, which was made by `owner`.
+    /// Publishes the event that `owner` created the session.
     pub(crate) fn tell_created(&self, owner: &Client) {
         let address = || address(self.id);
         self.events.publish(EventKind::Sessions, None, address, || {
@@ -141,18 +144,18 @@ impl Session {
         &self.purse
     }
 
-    /// Notes that the client is there.
+    /// Notes activity of the client.
     pub(crate) fn touch(&self) {
         self.state().last_activity = Instant::now();
     }
 
-    /// Whether a part of the server speaks for its client.
+    /// Whether its owner is an internal client.
     pub(crate) fn is_internal(&self) -> bool {
         self.state().owner.is_internal()
     }
 
-    /// Makes `client` the owner; the former one gets nothing more. False: a part of the server owns it, which needs its
-    /// events and keeps it.
+    /// Makes `client` the owner, and the former owner gets no more events. Returns false if the
+    /// owner is an internal client, which keeps its sessions.
     pub(crate) fn claim(&self, client: &Client) -> bool {
         let mut state = self.state();
         if state.owner.is_internal() && state.owner.id() != client.id() {
@@ -166,7 +169,7 @@ impl Session {
             client.gains_handles(state.handles.len());
             state.owner = client.without_request();
             state.queue.clear();
-            // Whoever polls for it waits in vain.
+            // Ends the long polls of the former owner.
             state.polls += 1;
             drop(state);
             self.changed.notify_waiters();
@@ -174,60 +177,44 @@ impl Session {
         true
     }
 
-    /// The connection of `owner` is gone; false if another has claimed the session a moment ago.
+    /// The connection of `owner` is gone. Returns false if another client has claimed the session
+    /// since.
     pub(crate) fn orphan(&self, owner: &Client) -> bool {
         let mut state = self.state();
         state.orphaned = state.owner.id() == owner.id();
         state.orphaned
     }
 
-    /// Whether the client was silent for too long.
-    pub(crate) fn expired(&self, context: &Context) -> bool {
+    /// Whether the client was silent for too long, or nobody claimed the session in time. `of_all`
+    /// is the default timeout in seconds.
+    pub(crate) fn expired(&self, of_all: u32, reclaim: Duration) -> bool {
         let state = self.state();
         let silent = state.last_activity.elapsed();
         let may_time_out = !state.owner.is_internal();
-        let limit = state.timeout.seconds(&context.settings);
+        let limit = state.timeout.seconds(of_all);
         let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
         limit.is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= context.config().reclaim_session_timeout())
+            || (state.orphaned && silent >= reclaim)
     }
 
-    pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {
+    /// Sets the timeout.
+    pub fn set_timeout(&self, timeout: SessionTimeout) {
         self.state().timeout = timeout;
     }
 
-    /// What administrators are told of it.
-    pub(crate) fn facts(&self) -> SessionFacts {
+    /// Returns what operators see of the session.
+    pub fn facts(&self) -> SessionFacts {
         let state = self.state();
-        let mut handles: Vec<_> = state
-            .handles
-            .values()
-            .filter_map(|attached| attached.handle.upgrade())
-            .collect();
-        handles.sort_unstable_by_key(Handle::id);
         SessionFacts {
             transport: state.owner.transport(),
             address: state.owner.requester().address(),
             created: self.created,
             last_activity: state.last_activity,
             timeout: state.timeout,
-            handles,
         }
     }
 
-    /// Whether one of its handles has a PeerConnection, connected or on its way.
-    pub(crate) fn is_in_call(&self) -> bool {
-        // Not under the lock: a handle that has a lock of its own may tell its client something.
-        let handles: Vec<_> = {
-            let state = self.state();
-            let handles = state.handles.values();
-            handles.map(|attached| attached.handle.clone()).collect()
-        };
-        let mut handles = handles.iter().filter_map(WeakHandle::upgrade);
-        handles.any(|handle| handle.peer().is_some())
-    }
-
-    /// Waits until no event waits for a long poll, or the session has ended.
+    /// Waits until the client has fetched all events, or the session has ended.
     pub(crate) async fn fetched(&self) {
         loop {
             let changed = self.changed.notified();
@@ -241,13 +228,13 @@ impl Session {
         }
     }
 
-    /// A handle; none if there is none of this id, or it is going.
-    pub(crate) fn handle_itself(&self, id: HandleId) -> Option<Handle> {
-        self.state().handles.get(&id)?.handle.upgrade()
+    /// The session's id.
+    pub fn id(&self) -> SessionId {
+        self.id
     }
 
-    /// The handles that there are, by id.
-    pub(crate) fn handle_ids(&self) -> Vec<HandleId> {
+    /// Returns the ids of all handles, in order.
+    pub fn handle_ids(&self) -> Vec<HandleId> {
         let mut ids: Vec<_> = self.state().handles.keys().copied().collect();
         ids.sort_unstable();
         ids
@@ -289,7 +276,7 @@ impl Session {
         self.changed.notify_waiters();
     }
 
-    /// A handle's task is about to begin; an error if the session has ended.
+    /// Notes that a handle's task is about to start. Fails if the session has ended.
     pub(crate) fn begin_handle(&self) -> Result<(), ()> {
         let mut state = self.state();
         if state.over {
@@ -299,14 +286,15 @@ impl Session {
         Ok(())
     }
 
-    /// A handle's task has ended.
+    /// Notes that a handle's task has ended.
     pub(crate) fn end_handle(&self) {
         let mut state = self.state();
         state.running = state.running.saturating_sub(1);
         self.tell_end(state);
     }
 
-    /// Tells whoever watches that the session has ended, if it has: behind its beginning and all that its handles told.
+    /// Publishes the end of the session once its creation and all events of its handles are
+    /// published.
     fn tell_end(&self, mut state: MutexGuard<'_, State>) {
         if state.is_untold || state.running > 0 {
             return;
@@ -321,7 +309,7 @@ impl Session {
         });
     }
 
-    /// Adds a handle; gives it back if the session has ended.
+    /// Adds a handle. Returns it if the session has ended.
     pub(crate) fn add_handle(&self, id: HandleId, handle: Attached) -> Result<(), Attached> {
         let mut state = self.state();
         if state.over {
@@ -340,8 +328,8 @@ impl Session {
         self.state().handles.contains_key(&id)
     }
 
-    /// The way to a handle's task.
-    pub(crate) fn handle(&self, id: HandleId) -> Option<Inbox> {
+    /// The inbox of a handle's task.
+    pub(crate) fn inbox(&self, id: HandleId) -> Option<Inbox> {
         self.state()
             .handles
             .get(&id)
@@ -355,15 +343,15 @@ impl Session {
         Some(removed)
     }
 
-    /// Takes all handles out, so that no request reaches them any more.
+    /// Removes all handles, so that no request finds them.
     pub(crate) fn take_handles(&self) -> Vec<Attached> {
         let mut state = self.state();
         state.owner.loses_handles(state.handles.len());
         std::mem::take(&mut state.handles).into_values().collect()
     }
 
-    /// Ends the session: its client is sent nothing more. Only a part of the server is told that it has ended. Gives its handles
-    /// back; none if it had ended before.
+    /// Ends the session: its client gets nothing more, except that an internal client gets an
+    /// event. Returns the handles, or `None` if it had ended before.
     pub(crate) fn end(&self, how: SessionEnd) -> Option<Vec<Attached>> {
         let handles = {
             let mut state = self.state();
@@ -384,7 +372,8 @@ impl Session {
         Some(handles.into_values().collect())
     }
 
-    /// The next events, at most `max`; a keepalive if none comes within `wait`, or if a newer poll takes over.
+    /// Returns the next events, at most `max`. Returns a keepalive if none comes within `wait`, or
+    /// if a newer poll replaces this one.
     pub(crate) async fn poll(&self, max: usize, wait: Duration) -> Vec<Value> {
         let turn = {
             let mut state = self.state();

@@ -1,7 +1,7 @@
-//! Drives a gateway by JSON, without a network: for the tests of plugins.
+//! Drives a gateway by JSON, without a network, for the tests of plugins.
 //!
-//! The media plane has no workers: negotiation works, but nothing is ever received. [`TestServer::happen`] stands in for
-//! what it would report.
+//! The media plane has no workers: negotiation works, but nothing is ever received.
+//! [`TestServer::happen`] simulates its events.
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 use std::fmt::Write;
@@ -10,25 +10,20 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::crypto::sign;
-use jsonwebtoken::{Algorithm, EncodingKey};
 pub use portunus_media::testing::Requested;
 use portunus_media::{CloseReason, Event, MediaPlane, PeerEvent, PeerId, PeerStats};
 use portunus_record::{Recorder, RecorderConfig};
+pub use portunus_tokens::testing::{
+    jwt, jwt_opens_room, jwt_verifier, signed_token, signed_token_opens,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::events::{EventFilter, Subscription};
-use crate::tokens::SignedToken;
-use crate::{
-    Client, CoreConfig, Gateway, JwtConfig, JwtVerifier, Networks, Outbox, Plugin, Requester,
-    ServerFacts, TokenFault,
-};
+use crate::{Client, CoreConfig, Gateway, Networks, Outbox, Plugin, Requester, ServerFacts};
 
-/// A gateway with plugins under test. Answers follow their acks at once, so that silence can be told at once; but see
+/// A gateway with plugins under test. Answers follow their acks without a pause, except with
 /// [`TestServer::pausing`].
 #[derive(Debug)]
 pub struct TestServer {
@@ -39,22 +34,22 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server as `config` says, which records nothing.
+    /// A server with this configuration, without recording.
     pub fn new(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         Self::recording(silent(), config, plugins)
     }
 
-    /// The same, with plugins that record with `recorder`.
+    /// A server whose plugins record with `recorder`.
     pub fn recording(
         recorder: Recorder,
         config: CoreConfig,
         plugins: Vec<Arc<dyn Plugin>>,
     ) -> Self {
         let (media, sender, events) = MediaPlane::detached();
-        Self::on(config, media, sender, events, (plugins, recorder))
+        Self::on(config, media, sender, events, plugins, recorder)
     }
 
-    /// A server whose plugins are made on its media plane, at once.
+    /// A server whose plugins are made on its media plane.
     pub fn with(
         config: CoreConfig,
         plugins: impl FnOnce(&MediaPlane) -> Vec<Arc<dyn Plugin>>,
@@ -62,18 +57,18 @@ impl TestServer {
         Self::recording_with(silent(), config, plugins)
     }
 
-    /// The same, with plugins that record with `recorder`.
+    /// As [`TestServer::with`], with plugins that record with `recorder`.
     pub fn recording_with(
         recorder: Recorder,
         config: CoreConfig,
         plugins: impl FnOnce(&MediaPlane) -> Vec<Arc<dyn Plugin>>,
     ) -> Self {
         let (media, sender, events) = MediaPlane::detached();
-        let made = (plugins(&media), recorder);
-        Self::on(config, media, sender, events, made)
+        let plugins = plugins(&media);
+        Self::on(config, media, sender, events, plugins, recorder)
     }
 
-    /// A server whose plugins are made on its media plane.
+    /// A server whose plugins are made on its media plane asynchronously.
     pub async fn with_media<P>(config: CoreConfig, plugins: impl FnOnce(MediaPlane) -> P) -> Self
     where
         P: Future<Output = Vec<Arc<dyn Plugin>>>,
@@ -81,7 +76,7 @@ impl TestServer {
         Self::recording_with_media(silent(), config, plugins).await
     }
 
-    /// The same, with plugins that record with `recorder`.
+    /// As [`TestServer::with_media`], with plugins that record with `recorder`.
     pub async fn recording_with_media<P>(
         recorder: Recorder,
         config: CoreConfig,
@@ -91,11 +86,11 @@ impl TestServer {
         P: Future<Output = Vec<Arc<dyn Plugin>>>,
     {
         let (media, sender, events) = MediaPlane::detached();
-        let made = (plugins(media.clone()).await, recorder);
-        Self::on(config, media, sender, events, made)
+        let plugins = plugins(media.clone()).await;
+        Self::on(config, media, sender, events, plugins, recorder)
     }
 
-    /// A server that was started with `facts`.
+    /// A server with these facts.
     pub fn knowing(facts: ServerFacts, config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let (media, sender, events) = MediaPlane::detached();
         let config = without_pause(config);
@@ -107,7 +102,7 @@ impl TestServer {
         }
     }
 
-    /// A server with the pause that `config` has between an ack and its answer.
+    /// A server that keeps the configured pause between an ack and its answer.
     pub fn pausing(config: CoreConfig, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let (media, sender, events) = MediaPlane::detached();
         let facts = ServerFacts::default();
@@ -124,7 +119,8 @@ impl TestServer {
         media: MediaPlane,
         sender: mpsc::Sender<PeerEvent>,
         events: mpsc::Receiver<PeerEvent>,
-        (plugins, recorder): (Vec<Arc<dyn Plugin>>, Recorder),
+        plugins: Vec<Arc<dyn Plugin>>,
+        recorder: Recorder,
     ) -> Self {
         let facts = ServerFacts {
             recorder,
@@ -139,17 +135,17 @@ impl TestServer {
         }
     }
 
-    /// A new connection of a program on the same machine, which has all rights.
+    /// Opens a connection of a program on the same machine, which has all rights.
     pub fn connect(&self) -> TestClient {
         self.connect_from(Requester::unix())
     }
 
-    /// A new connection from another address, which has no rights.
+    /// Opens a connection from another address, without rights.
     pub fn connect_stranger(&self) -> TestClient {
         self.connect_from(stranger())
     }
 
-    /// A new connection of `requester`.
+    /// Opens a connection of `requester`.
     pub fn connect_from(&self, requester: Requester) -> TestClient {
         let purse = self.gateway.memory().purse(requester.address());
         let (client, messages) = Client::pushed("janus.transport.test", requester, purse);
@@ -162,17 +158,17 @@ impl TestServer {
         }
     }
 
-    /// A new connection with a session, attached to the plugin `package`.
+    /// Opens a connection with a session, and attaches to the plugin `package`.
     pub async fn attach(&self, package: &str) -> TestClient {
         self.attach_from(Requester::unix(), package).await
     }
 
-    /// The same from another address, without rights.
+    /// As [`TestServer::attach`], from another address without rights.
     pub async fn attach_stranger(&self, package: &str) -> TestClient {
         self.attach_from(stranger(), package).await
     }
 
-    /// The same of `requester`.
+    /// As [`TestServer::attach`], of `requester`.
     pub async fn attach_from(&self, requester: Requester, package: &str) -> TestClient {
         let mut client = self.connect_from(requester);
         client.session = client.create().await;
@@ -180,40 +176,40 @@ impl TestServer {
         client
     }
 
-    /// What is told to event handlers from now on.
+    /// Subscribes to the events of the server.
     pub fn watch(&self, filter: EventFilter) -> Subscription {
         let events = &self.gateway.context().facts.events;
         events.subscribe("test", filter, 10_000)
     }
 
-    /// The PeerConnections that there are, oldest first.
+    /// Returns all PeerConnections, oldest first.
     pub fn peers(&self) -> Vec<PeerId> {
         self.gateway.peers()
     }
 
-    /// What the media plane was asked for.
+    /// Returns the requests to the media plane.
     pub fn requested(&self) -> Requested {
         self.media.requested()
     }
 
-    /// Makes these the figures of `peer`.
+    /// Sets the statistics of `peer`.
     pub fn pretend_stats(&self, peer: PeerId, stats: PeerStats) {
         self.media.pretend_stats(peer, stats);
     }
 
-    /// Lets whoever asks for the figures of `peer` wait for ever.
+    /// Makes requests for the statistics of `peer` wait for ever.
     pub fn withhold_stats(&self, peer: PeerId) {
         self.media.withhold_stats(peer);
     }
 
-    /// Lets the media plane report that `peer` has ended by itself, with its last figures.
+    /// Simulates the end of `peer` with its last statistics.
     pub async fn end(&self, peer: PeerId, reason: CloseReason, last: PeerStats) {
         let event = PeerEvent::new(peer, Event::Closed(reason)).with_last(Some(Box::new(last)));
         let sent = self.events.send(event).await;
         sent.expect("the gateway takes events");
     }
 
-    /// Lets the media plane report `event` of `peer`.
+    /// Simulates an event of `peer`.
     pub async fn happen(&self, peer: PeerId, event: Event) {
         let sent = self.events.send(PeerEvent::new(peer, event)).await;
         sent.expect("the gateway takes events");
@@ -227,18 +223,18 @@ fn without_pause(config: CoreConfig) -> CoreConfig {
     }
 }
 
-/// Somebody at an address that tests have to themselves (RFC 5737).
+/// A client at an address reserved for documentation (RFC 5737).
 pub fn stranger() -> Requester {
     Requester::at(Ipv4Addr::new(192, 0, 2, 77).into(), false)
 }
 
-/// All networks: those of tests are not public.
+/// All networks. Addresses of tests are not public.
 pub fn everywhere() -> Networks {
     let networks = ["0.0.0.0/0", "::/0"].map(|all| all.parse().expect("a network"));
     Networks(networks.into())
 }
 
-/// A recorder that refuses to: tests leave no files behind.
+/// A recorder that refuses to record, so that tests leave no files.
 fn silent() -> Recorder {
     Recorder::new(RecorderConfig {
         enabled: false,
@@ -261,7 +257,7 @@ pub struct TestClient {
 }
 
 impl TestClient {
-    /// Sends `request` and returns the next message, which has to be its reply.
+    /// Sends `request`, and returns the next message, which must be its reply.
     pub async fn ask(&mut self, request: Value) -> Value {
         self.ask_raw(&request.to_string()).await
     }
@@ -272,18 +268,18 @@ impl TestClient {
         self.next().await
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub async fn next(&mut self) -> Value {
         self.try_next().await.expect("an open connection")
     }
 
-    /// The next message; none if the connection was closed.
+    /// Returns the next message, or `None` if the connection was closed.
     pub async fn try_next(&mut self) -> Option<Value> {
         let message = timeout(Duration::from_secs(600), self.messages.recv()).await;
         message.expect("a message in time")
     }
 
-    /// Fails if there is another message once all tasks had their turn.
+    /// Fails if another message arrives while all tasks run.
     pub async fn expect_silence(&mut self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
@@ -310,7 +306,7 @@ impl TestClient {
         id_in(&self.ask(request).await)
     }
 
-    /// Sends a handle-level request with `members` to the handle of [`TestServer::attach`]; gives the reply.
+    /// Sends a request to the handle of [`TestServer::attach`], and returns the reply.
     pub async fn on_handle(&mut self, verb: &str, members: Value) -> Value {
         let mut request = json!({
             "janus": verb, "transaction": "m", "session_id": self.session, "handle_id": self.handle,
@@ -321,7 +317,7 @@ impl TestClient {
         self.ask(request).await
     }
 
-    /// Sends a message to the plugin, which has to answer at once; gives its data.
+    /// Sends a message to the plugin, which must answer immediately, and returns its data.
     pub async fn request(&mut self, body: Value) -> Value {
         let reply = self.on_handle("message", json!({ "body": body })).await;
         assert_eq!(reply.get("janus"), Some(&"success".into()), "{reply}");
@@ -329,7 +325,7 @@ impl TestClient {
         data.expect("a plugin's data")
     }
 
-    /// Sends a message to the plugin, which has to acknowledge it.
+    /// Sends a message to the plugin, which must acknowledge it.
     pub async fn message(&mut self, body: Value, jsep: Option<Value>) {
         let mut members = json!({ "body": body });
         if let (Some(members), Some(jsep)) = (members.as_object_mut(), jsep) {
@@ -339,12 +335,12 @@ impl TestClient {
         assert_eq!(ack.get("janus"), Some(&"ack".into()), "{ack}");
     }
 
-    /// The plugin's data in the next message, which has to be an event of it.
+    /// Returns the plugin's data in the next message, which must be an event.
     pub async fn event(&mut self) -> Value {
         self.event_with_jsep().await.0
     }
 
-    /// As [`TestClient::event`], with its offer or answer.
+    /// As [`TestClient::event`], with the event's offer or answer.
     pub async fn event_with_jsep(&mut self) -> (Value, Option<Value>) {
         let event = self.next().await;
         assert_eq!(event.get("janus"), Some(&"event".into()), "{event}");
@@ -356,53 +352,6 @@ impl TestClient {
 fn id_in(reply: &Value) -> u64 {
     let id = reply.pointer("/data/id").and_then(Value::as_u64);
     id.unwrap_or_else(|| panic!("no id in {reply}"))
-}
-
-/// A signed token: `data` is `EXPIRY,REALM[,DESCRIPTOR…]`.
-pub fn signed_token(data: &str, secret: &str) -> String {
-    crate::tokens::sign(data, secret)
-}
-
-/// Whether a signed token opens `descriptor` of `realm` at a time in seconds since 1970.
-pub fn signed_token_opens(
-    token: &str,
-    secret: &str,
-    now: u64,
-    realm: &str,
-    descriptor: &str,
-) -> bool {
-    let token = SignedToken::verify_at(token, secret, now);
-    token.is_ok_and(|token| token.is_for(realm) && token.opens(descriptor))
-}
-
-/// What is configured where JSON Web Tokens are signed with `secret`, of 32 bytes at least.
-pub fn jwt_verifier(secret: &str) -> JwtVerifier {
-    let config = JwtConfig {
-        secret: Some(secret.into()),
-        ..JwtConfig::default()
-    };
-    JwtVerifier::load(config).expect("a secret")
-}
-
-/// A JSON Web Token with these claims, which may be any text.
-pub fn jwt(claims: &str, secret: &str) -> String {
-    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
-    let message = format!("{}.{}", part(r#"{"alg":"HS256"}"#), part(claims));
-    let key = EncodingKey::from_secret(secret.as_bytes());
-    let signature = sign(message.as_bytes(), &key, Algorithm::HS256).expect("a signature");
-    format!("{message}.{signature}")
-}
-
-/// Whether a JSON Web Token opens a room or mountpoint of a plugin at a time in seconds since 1970.
-pub fn jwt_opens_room(
-    verifier: &JwtVerifier,
-    token: &str,
-    now: u64,
-    package: &str,
-    room: &str,
-) -> Result<bool, TokenFault> {
-    let claims = verifier.verify(token, now)?;
-    Ok(claims.opens_room(package, room))
 }
 
 /// An m-line of [`jsep`].
@@ -418,7 +367,8 @@ pub enum Line {
     Data,
 }
 
-/// A `jsep` as a browser would make it, with an m-line for each of `lines`; `ufrag` tells ICE restarts apart.
+/// Makes a `jsep` like a browser's, with an m-line for each of `lines`. `ufrag` distinguishes ICE
+/// restarts.
 pub fn jsep(kind: &str, ufrag: &str, lines: &[Line]) -> Value {
     let setup = if kind == "offer" { "actpass" } else { "active" };
     let mut sdp = String::from("v=0\r\no=- 4611 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n");

@@ -1,10 +1,10 @@
-//! How long things take, for metrics.
+//! Histograms of times, for metrics.
 
 use std::time::Duration;
 
-use crate::{Histogram, HistogramSnapshot};
+use portunus_metrics::{Histogram, HistogramSnapshot};
 
-/// The verbs of the Janus API that are told apart. The last one stands for all others.
+/// The verbs of the Janus API with histograms of their own. The last one is for all others.
 const VERBS: [&str; 9] = [
     "create",
     "attach",
@@ -17,7 +17,8 @@ const VERBS: [&str; 9] = [
     "other",
 ];
 
-/// The transports that are told apart, by the last parts of their packages. The last one stands for all others.
+/// The transports with histograms of their own, by the last parts of their packages. The last one
+/// is for all others.
 const TRANSPORTS: [&str; 8] = [
     "http",
     "websockets",
@@ -29,32 +30,32 @@ const TRANSPORTS: [&str; 8] = [
     "other",
 ];
 
-/// How long things took since the start.
+/// Histograms since the start.
 #[derive(Debug, Default)]
 pub struct Times {
     /// From the first offer and answer of a PeerConnection until ICE was connected.
     pub ice: Histogram,
-    /// From there until DTLS was done.
+    /// From ICE until DTLS was done.
     pub dtls: Histogram,
-    /// From there until the first packet of a medium came from the client.
+    /// From DTLS until the first packet of a medium from the client.
     pub first_media: Histogram,
-    /// By how much the timers of the control plane were late.
+    /// The lateness of timers of the control plane.
     pub control_lag: Histogram,
     requests: [[Histogram; VERBS.len()]; TRANSPORTS.len()],
 }
 
-/// How long requests of one verb took that came by one transport.
+/// The times of requests of one verb by one transport.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestTimes {
-    /// Such as `http`.
+    /// The transport, such as `http`.
     pub transport: &'static str,
-    /// Such as `message`.
+    /// The verb, such as `message`.
     pub verb: &'static str,
-    /// The times from a request to its reply.
+    /// The times from request to reply.
     pub times: HistogramSnapshot,
 }
 
-/// What a request counts as.
+/// The histogram of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestKind {
     transport: usize,
@@ -62,7 +63,7 @@ pub(crate) struct RequestKind {
 }
 
 impl RequestKind {
-    /// A request with this verb, by a transport with this package.
+    /// Returns the histogram of a request with this verb, by a transport with this package.
     pub(crate) fn of(package: &str, verb: &str) -> Self {
         let name = package.rsplit('.').next().unwrap_or(package);
         let place = |names: &[&str], wanted: &str| {
@@ -84,7 +85,7 @@ impl Times {
         }
     }
 
-    /// Returns how long requests took. Kinds of which there was none are left out.
+    /// Returns the histograms of requests that are not empty.
     pub fn requests(&self) -> Vec<RequestTimes> {
         let mut all = Vec::new();
         for (transport, verbs) in TRANSPORTS.into_iter().zip(&self.requests) {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::testing::write_certificate;
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::record::Recorder;
@@ -36,7 +37,11 @@ async fn start(folder: &Path) -> (TestServer, Transports, u16, u16) {
     config.admin.enabled = false;
     config.tls.certificate = Some(folder.join("cert.pem"));
     config.tls.key = Some(folder.join("key.pem"));
-    let transports = Transports::start(config, server.gateway.clone());
+    let transports = Transports::start(
+        config,
+        Administration::new(server.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    );
     let transports = transports.await.unwrap();
     let (wss, https) = (transports.wss()[0].port(), transports.https()[0].port());
     (server, transports, wss, https)

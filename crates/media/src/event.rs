@@ -4,8 +4,8 @@ use portunus_graph::{Layer, LayerReason, PeerId, RouteId, SpeechActivity};
 use portunus_rtc::{IceAttempt, SelectedPair};
 use portunus_rtp::Mid;
 
-use crate::{DtlsState, IceState, PeerStats};
 use crate::backlog::BacklogPlace;
+use crate::{DtlsState, IceState, PeerStats};
 
 /// An event of a peer.
 #[derive(Debug, Clone)]

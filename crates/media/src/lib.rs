@@ -15,6 +15,7 @@ mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
+mod metrics;
 mod outlet;
 mod peer_state;
 mod plane;

@@ -1,4 +1,4 @@
-//! What a person reads when the server has started: where it can be reached.
+//! The text for people at the start: the addresses of the server.
 
 use std::fmt::Write;
 use std::io::Write as _;
@@ -47,7 +47,7 @@ pub(crate) fn print(
         media_tcp: &listeners,
         turn: turn.map(Turn::urls).unwrap_or_default(),
     });
-    // Nobody may be listening; the server runs all the same.
+    // The output may be closed, which does not matter.
     let _ = std::io::stdout().write_all(text.as_bytes());
     let _ = std::io::stdout().flush();
 }
@@ -62,16 +62,16 @@ struct Facts<'a> {
     ws: &'a [SocketAddr],
     wss: &'a [SocketAddr],
     unix: Option<String>,
-    /// The kinds of brokers, and where they are.
+    /// The kinds of brokers, with their addresses.
     brokers: Vec<(&'static str, String)>,
     admin: &'a AdminAddresses,
     admin_path: &'a str,
     dashboard: bool,
-    /// How other machines reach this one.
+    /// The addresses for other machines.
     address: IpAddr,
     announced: Vec<IpAddr>,
     media: &'a [SocketAddr],
-    /// Where peers may connect by TCP.
+    /// The addresses of ICE over TCP.
     media_tcp: &'a [SocketAddr],
     turn: Vec<String>,
 }
@@ -128,7 +128,7 @@ fn text(facts: &Facts<'_>) -> String {
     lines.concat()
 }
 
-/// The addresses as URLs. One that listens on all addresses is shown as this machine and as others know it.
+/// Formats addresses as URLs. A wildcard address becomes this machine's and its public addresses.
 fn urls(servers: &[(&str, &[SocketAddr])], address: IpAddr, path: &str) -> Vec<String> {
     let mut urls = Vec::new();
     for (scheme, bound) in servers {
@@ -174,10 +174,10 @@ fn media(facts: &Facts<'_>) -> String {
     text
 }
 
-/// The ports of workers, those in a row as a range.
+/// Formats the ports of workers, consecutive ones as a range.
 fn ports(addresses: &[SocketAddr]) -> String {
     let mut ports: Vec<u16> = addresses.iter().map(SocketAddr::port).collect();
-    // Workers may share one.
+    // Workers may share one port.
     ports.dedup();
     let in_a_row = ports
         .windows(2)

@@ -1,12 +1,12 @@
-//! `--check-config`: reports the faults of a configuration that reads well.
+//! `--check-config`: reports faults of a configuration that parses.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use portunus_core::configuration::{Finding, Lines, Severity};
 
-use crate::WRONG_USE;
 use crate::config::{Config, DEFAULT_FILE};
+use crate::exit_status::WRONG_USE;
 
 /// Prints each fault with its line, and then a summary.
 pub(crate) fn run(mut config: Config, file: Option<&Path>) -> ExitCode {
@@ -48,7 +48,7 @@ pub(crate) fn log(config: &Config) {
     }
 }
 
-/// Looks up the names of `media.announced`.
+/// Resolves the names of `media.announced`.
 fn unresolved(config: &mut Config) -> Option<Finding> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().ok()?;

@@ -1,24 +1,45 @@
-//! `portunus health`: asks the server that runs with a configuration whether it works, or takes new clients.
+//! `portunus health`: asks the running server whether it is alive or ready.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Args;
 use portunus_api::HttpConfig;
 use reqwest::StatusCode;
 use tokio_rustls::rustls;
 
-use crate::cli::Health;
+use crate::config::{Config, ConfigError};
+use crate::exit_status::WRONG_USE;
+use crate::source;
 
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The exit status when the server does not answer, or says no.
+/// The exit status when the server does not answer, or is unhealthy.
 const UNHEALTHY: u8 = 1;
-/// The exit status when the configuration is wrong, or has nothing that can be asked.
-const WRONG_USE: u8 = 2;
 
-/// Asks once. Exit status 0: the server says yes.
+/// The options of `portunus health`.
+#[derive(Debug, Args)]
+pub(crate) struct Health {
+    /// The server's configuration, which says where it listens [default: as for the server]
+    #[arg(short, long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+
+    /// Ask whether the server takes new clients, too: it does not while it is drained or overloaded
+    #[arg(short, long)]
+    pub(crate) ready: bool,
+}
+
+impl Health {
+    /// Reads the configuration of the server.
+    pub(crate) fn configuration(&self) -> Result<Config, ConfigError> {
+        source::load(source::file(&self.config).as_deref())
+    }
+}
+
+/// Asks once. Exit status 0 means yes.
 pub(crate) fn run(options: &Health) -> ExitCode {
     let config = match options.configuration() {
         Ok(config) => config,
@@ -67,7 +88,7 @@ pub(crate) fn at(scheme: &str, bound: SocketAddr, path: &str) -> String {
     format!("{scheme}://{address}/{path}")
 }
 
-/// Returns where a port of HTTP can be connected to from this machine.
+/// Returns the address by which this machine reaches a port of HTTP.
 pub(crate) fn local(http: &HttpConfig, port: u16) -> SocketAddr {
     let ip = http.bind.first().copied();
     let ip = ip.map_or(Ipv4Addr::LOCALHOST.into(), reachable);
@@ -83,7 +104,7 @@ fn reachable(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// What the server answers.
+/// The server's response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     status: StatusCode,
@@ -91,7 +112,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the text if the server says yes, else the reason why not.
+    /// Returns the text of a positive response, or the reason of a negative one.
     pub(crate) fn succeeded(self) -> Result<String, String> {
         match self.status.is_success() {
             true => Ok(self.text),
@@ -100,13 +121,13 @@ impl Answer {
     }
 }
 
-/// Returns the server's yes, or the reason why there is none.
+/// Returns the text of a positive response, or the reason why there is none.
 fn ask(url: &str) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // Another may have been installed: any will do.
+    // Another provider may be installed already; any will do.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     runtime.block_on(get(url))?.succeeded()
 }
@@ -116,7 +137,7 @@ pub(crate) async fn get(url: &str) -> Result<Answer, String> {
     let client = reqwest::Client::builder()
         .timeout(TIMEOUT)
         .no_proxy()
-        // The certificate names the server's host, and this is its address.
+        // The certificate is for the server's name, and the URL has its address.
         .danger_accept_invalid_certs(true)
         .build()
         .map_err(|error| causes(&error))?;
@@ -130,7 +151,7 @@ pub(crate) async fn get(url: &str) -> Result<Answer, String> {
     Ok(Answer { status, text })
 }
 
-/// Returns an error's last cause: the ones before it only say that a request failed.
+/// Returns the last cause of an error, since the ones before only say that a request failed.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {
@@ -141,7 +162,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 

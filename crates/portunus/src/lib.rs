@@ -1,4 +1,5 @@
-//! The Portunus WebRTC server: command line and wiring. The program is [`main`]; what else is here is for tests.
+//! The Portunus WebRTC server: command line and wiring. The program is [`main`]; other functions
+//! are for tests.
 #![forbid(unsafe_code)]
 
 mod banner;
@@ -7,17 +8,20 @@ mod cli;
 mod config;
 mod doctor;
 mod event_handlers;
+mod exit_status;
 mod health;
 mod import_janus;
 mod logging;
 mod manual;
 mod open_files;
 mod plugins;
+mod process_metrics;
 mod public_address;
 mod recordings;
 mod reload;
 mod run;
 mod signals;
+mod source;
 mod supervisor;
 mod traces;
 mod turn_client;
@@ -31,13 +35,9 @@ use clap::Parser;
 
 use cli::{Cli, Command};
 use config::Config;
+use exit_status::{CANNOT_START, WRONG_USE};
 use logging::Logging;
 use reload::Read;
-
-/// The exit status when the server cannot start.
-const CANNOT_START: u8 = 1;
-/// The exit status when the command line or the configuration is wrong, as clap has it.
-const WRONG_USE: u8 = 2;
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -97,20 +97,21 @@ fn print(config: &Config) -> ExitCode {
     }
 }
 
-/// What `--print-config` prints of a configuration file with this text, or its mistakes as `--check-config` names them.
+/// Returns the output of `--print-config` for a configuration with this text, or its mistakes as in
+/// `--check-config`.
 pub fn print_config(text: &str) -> Result<String, Vec<String>> {
     let config = Config::parse(text)
         .map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     config.to_toml().map_err(|error| vec![error.to_string()])
 }
 
-/// What is written of a log line, for tests: `json` if it was formatted as an object.
+/// Returns the written form of a log line, for tests. `json`: it was formatted as an object.
 pub fn written_line(logged: &[u8], json: bool) -> String {
     logging::written_line(logged, json)
 }
 
-/// The configuration that `portunus import-janus` makes of files of Janus, each with its name and text; or why there is
-/// none.
+/// Returns the configuration that `portunus import-janus` makes of files of Janus, given by their
+/// names and texts.
 pub fn import_janus(files: &[(&str, &str)]) -> Result<String, String> {
     import_janus::import_texts(files).map_err(|error| error.to_string())
 }
@@ -129,16 +130,16 @@ fn serve(
         .build()
         .map_err(run::RunError::Runtime)?;
     let outcome = runtime.block_on(run::run(config, file, log, read));
-    // Whatever still runs has had its time.
+    // Remaining tasks have had their time.
     runtime.shutdown_background();
     outcome
 }
 
-/// How much later than the media plane the threads of the control plane get a core that both want, as a
-/// nice value. While many join at once, relaying goes on.
+/// The nice value of the control plane's threads, so that the media plane gets contended cores
+/// first. Relaying goes on during mass joins.
 const NICE: i32 = 5;
 
-/// Gives way to the media plane's threads.
+/// Lowers the priority of a thread.
 fn let_media_go_first() {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         tracing::debug!(%error, "the priority of a thread cannot be lowered");

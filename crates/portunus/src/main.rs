@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// Its heap takes huge pages (the options are in `.cargo/config.toml`): what a packet needs of a viewer's state is
-/// on half a dozen pages, and looking these up is a good part of relaying where viewers are many. It also gives back
-/// what those who have left had.
+/// Its heap uses huge pages (see `.cargo/config.toml`): a viewer's state for one packet is on half
+/// a dozen pages, and address translation is a large part of relaying to many viewers. The heap
+/// also returns memory of clients that have left.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,12 +1,12 @@
-//! How many files the process may open: each connection of a client, each ingest's port and each recording takes one.
+//! The limit of open files. Each client connection, each ingest port and each recording takes one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A server with fewer soon turns clients away.
+/// With fewer, a server soon refuses clients.
 pub(crate) const FEW: u64 = 4_096;
 
-/// Raises the limit to what the system allows (the soft limit to the hard one): most systems begin with 1,024, for the sake of
-/// programs that call `select`, which nothing here does.
+/// Raises the soft limit to the hard limit. Most systems start with 1,024 for programs that call
+/// `select`, which the server does not.
 pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {

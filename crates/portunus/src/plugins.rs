@@ -12,7 +12,7 @@ use portunus_videocall::VideoCall;
 use portunus_videoroom::VideoRoom;
 use portunus_voicemail::VoiceMail;
 
-/// All plugins, in the order in which clients are told of them.
+/// All plugins, in the order of `info`.
 pub(crate) const PLUGINS: &[Registration] = &[
     Registration::of::<EchoTest>(),
     Registration::of::<VideoCall>(),

@@ -1,4 +1,4 @@
-//! Finds the public address of this machine by STUN, and has clients told of it.
+//! Finds the public address of this machine by STUN, and announces it to clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use portunus_turn::{MediaAddress, MediaAddresses, Turn};
 
 use crate::config::StunServer;
 
-/// How often the server is asked.
+/// The interval of requests.
 const PERIOD: Duration = Duration::from_secs(30);
-/// How long an answer may take.
+/// The time limit of an answer.
 const ANSWER: Duration = Duration::from_secs(3);
 /// How long the start waits for the first answer.
 const START: Duration = Duration::from_secs(4);
 
-/// What is known of the public address.
+/// The discovery of the public address.
 pub(crate) struct Discovery {
     server: StunServer,
     media: MediaPlane,
-    /// It relays to these addresses, too.
+    /// The TURN server, which relays to these addresses, too.
     turn: Option<Turn>,
     found: Vec<PublicAddress>,
-    /// What went wrong last, so that it is logged once.
+    /// The last fault, so that it is logged once.
     fault: String,
 }
 
@@ -38,14 +38,14 @@ impl Discovery {
         }
     }
 
-    /// Asks once, for the start.
+    /// Asks once, at the start.
     pub(crate) async fn first(&mut self) {
         if tokio::time::timeout(START, self.ask()).await.is_err() {
             tracing::warn!(server = %self.server, "the STUN server does not answer yet (media.stun_server)");
         }
     }
 
-    /// Asks again and again.
+    /// Asks repeatedly.
     pub(crate) async fn follow(mut self, turn: Option<Turn>) {
         self.turn = turn;
         loop {
@@ -54,8 +54,8 @@ impl Discovery {
         }
     }
 
-    /// Asks for each bound address, and has clients told of what has changed. An address for which there is no answer keeps
-    /// what was found before.
+    /// Asks for each bound address, and announces changes to clients. An address without an answer
+    /// keeps its former result.
     async fn ask(&mut self) {
         let mut found = Vec::new();
         let mut fault = String::new();
@@ -63,7 +63,7 @@ impl Discovery {
             let outcome = match self.server.resolve(bound.is_ipv4()).await {
                 Ok(server) if server.ip().is_loopback() != bound.is_loopback() => continue,
                 Ok(server) => self.seen(server, bound).await,
-                // Servers often have no address of IPv6.
+                // Servers often have no IPv6 address.
                 Err(_) if bound.is_ipv6() => continue,
                 Err(error) => Err(error.to_string()),
             };
@@ -92,7 +92,7 @@ impl Discovery {
         }
     }
 
-    /// The public address of a bound one, and whether the port is the same.
+    /// Returns the public address of a bound one, and whether the port is the same.
     async fn seen(&self, server: SocketAddr, bound: IpAddr) -> Result<(IpAddr, bool), String> {
         let asked = reflected_address(server, SocketAddr::new(bound, 0));
         match tokio::time::timeout(ANSWER, asked).await {
@@ -113,7 +113,7 @@ impl Discovery {
         self.found = found;
     }
 
-    /// The bound addresses that are neither public nor announced as others.
+    /// Returns the bound addresses that are neither public nor announced.
     fn bound(&self) -> Vec<IpAddr> {
         let addresses: Vec<_> = self.media.addresses().collect();
         let mut ips: Vec<IpAddr> = Vec::new();
@@ -127,7 +127,7 @@ impl Discovery {
     }
 }
 
-/// The addresses that the TURN server relays to.
+/// Returns the addresses that the TURN server relays to.
 pub(crate) fn relayed_to(media: &MediaPlane) -> MediaAddresses {
     let address = |(announced, bound)| MediaAddress { announced, bound };
     MediaAddresses::new(media.addresses().map(address))
@@ -135,7 +135,11 @@ pub(crate) fn relayed_to(media: &MediaPlane) -> MediaAddresses {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::net::{Ipv4Addr, UdpSocket};
     use std::sync::{Arc, Mutex};
 
@@ -143,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers binding requests with an address that can be changed; with none while there is none.
+    /// Answers binding requests with a variable address, or not at all while it is `None`.
     fn stun_server(public: Arc<Mutex<Option<SocketAddr>>>) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = socket.local_addr().unwrap();

@@ -1,6 +1,7 @@
 //! Reads the configuration again while the server runs: SIGHUP, and `reload` of the Admin API.
 //!
-//! All of the file, and all files that it names, are read before anything changes. So a mistake leaves everything as it was.
+//! The configuration and all files that it names are read before anything changes, so that a
+//! mistake changes nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::config::{Config, ConfigError, LogConfig};
 use crate::logging::LogReload;
 use crate::supervisor;
 
-/// Reads the configuration as the command line asks for it.
+/// Reads the configuration as the command line says.
 pub(crate) type Read = Arc<dyn Fn() -> Result<Config, ConfigError> + Send + Sync>;
 
 /// Applies the configuration to the parts of a running server.
@@ -27,21 +28,21 @@ pub(crate) struct Reload {
     media: MediaPlane,
     transports: TransportsReload,
     log: LogReload,
-    /// One configuration is applied after the other.
+    /// Serializes reloads.
     state: Mutex<State>,
 }
 
-/// A plugin that runs, with its name in the configuration.
+/// A running plugin, with its name in the configuration.
 pub(crate) type NamedPlugin = (&'static str, StartedPlugin);
 
 struct State {
-    /// What is in effect.
+    /// The configuration in effect.
     running: Sections,
     log: LogConfig,
     plugins: Vec<NamedPlugin>,
 }
 
-/// Everything that had to be read.
+/// Everything that was read.
 struct Prepared {
     config: Config,
     sections: Sections,
@@ -52,7 +53,7 @@ struct Prepared {
 }
 
 impl Reload {
-    /// `running` is the configuration that the server was started with.
+    /// `running` is the configuration at the start.
     pub(crate) fn new(
         read: Read,
         (running, log): (Sections, LogConfig),
@@ -74,7 +75,7 @@ impl Reload {
         }
     }
 
-    /// Applies the configuration as it is now, and logs what came of it.
+    /// Applies the present configuration, and logs the outcome.
     pub(crate) async fn apply(&self) -> Result<Reloaded, String> {
         supervisor::reloading();
         let outcome = self.apply_all().await;
@@ -157,7 +158,7 @@ impl Reload {
         Ok(reloaded)
     }
 
-    /// Reads everything, and changes nothing. It blocks.
+    /// Reads everything, and changes nothing. Blocks.
     fn prepare(&self, state: &State) -> Result<Prepared, String> {
         let config = (self.read)().map_err(|error| error.to_string())?;
         let sections = config.sections().map_err(|error| error.to_string())?;
@@ -184,7 +185,7 @@ impl Reload {
     }
 }
 
-/// Notes when certificates expire, for metrics. It blocks.
+/// Sets the expiry of certificates for metrics. Blocks.
 pub(crate) fn note_certificates(gateway: &Gateway, config: &Config) {
     for (name, file) in [
         ("tls", &config.api.tls.certificate),

@@ -6,21 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry_otlp::ExporterBuildError;
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{StartError, Transports, transport_infos};
-use portunus_core::audio::AudioThreads;
+use portunus_audio::AudioThreads;
 use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Doors, Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
-    tell_of_recordings,
+    Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
+    Services, tell_of_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
+use portunus_metrics::MetricsSource;
+use portunus_telephony::Telephony;
 use portunus_turn::Turn;
 
 use crate::banner;
 use crate::config::{Config, ResolveError};
 use crate::logging::Logging;
+use crate::process_metrics::ProcessMetrics;
 use crate::public_address::{Discovery, relayed_to};
 use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
@@ -31,7 +35,7 @@ use crate::{reload, supervisor, watchdog};
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why the server does not run.
+/// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error("cannot start the runtime: {0}")]
@@ -108,9 +112,7 @@ pub(crate) async fn run(
         events,
         plugins.iter().map(|(_, it)| it.plugin.clone()).collect(),
         ServerFacts {
-            log: log.control(),
             jwt,
-            audio: Some(audio),
             turn: turn.clone(),
             traces: traces
                 .clone()
@@ -118,9 +120,20 @@ pub(crate) async fn run(
             ..facts(&config, &media, recorder.clone(), bus.clone())
         },
     );
-    // Before any client can come: what clients do is told after that.
+    // Before any client can connect, so that this event is the first one.
     gateway.tell_start();
-    let transports = match Transports::start(config.api.clone(), gateway.clone()).await {
+    let metrics = vec![
+        Arc::new(audio.clone()) as Arc<dyn MetricsSource>,
+        log.metrics(),
+        Arc::new(ProcessMetrics(gateway.clone())),
+    ];
+    let options = AdminOptions {
+        config: config.admin.clone(),
+        log: log.control(),
+        audio: Some(audio),
+    };
+    let administration = Administration::new(gateway.clone(), options);
+    let transports = match Transports::start(config.api.clone(), administration, metrics).await {
         Ok(transports) => transports,
         Err(error) => {
             media.shutdown();
@@ -140,13 +153,13 @@ pub(crate) async fn run(
     ));
     gateway.set_reloader(&reload);
     signals.reload_by(reload);
-    // Whoever reads it may ask for anything.
+    // Its readers may start to send requests.
     banner::print(file, &config, &media, &transports, turn.as_ref());
     let watchdog = watchdog::start(media.clone(), gateway.clone()).map_err(RunError::Watchdog)?;
     supervisor::ready();
     let outcome = serve(&mut signals, &gateway, &media).await;
     supervisor::stopping();
-    // Workers that have ended are not stuck.
+    // Ended workers are not stuck.
     drop(watchdog);
     gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
@@ -173,7 +186,7 @@ pub(crate) async fn run(
     outcome.map(drop)
 }
 
-/// Tells systemd again and again how far the drain is. It never returns.
+/// Reports the progress of a drain to systemd. Never returns.
 async fn tell_of_drain(gateway: &Gateway) {
     loop {
         if let Some(status) = gateway.draining() {
@@ -183,8 +196,8 @@ async fn tell_of_drain(gateway: &Gateway) {
     }
 }
 
-/// Serves until all calls have to end: by a signal, after a drain if that is SIGTERM, or
-/// because a media worker is lost.
+/// Serves until calls have to end: by a signal, after a drain if that is SIGTERM, or by the loss of
+/// a media worker.
 async fn serve(
     signals: &mut Signals,
     gateway: &Gateway,
@@ -220,7 +233,7 @@ async fn serve(
     Ok(signal)
 }
 
-/// Starts the TURN server, if it is on.
+/// Starts the TURN server, if it is enabled.
 fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
     if !config.turn.enabled {
         return Ok(None);
@@ -242,13 +255,15 @@ async fn plugins(
     (media, audio, recorder): (&MediaPlane, &AudioThreads, &Recorder),
     bus: &EventBus,
 ) -> Result<Vec<NamedPlugin>, PluginError> {
+    let services = Services::default()
+        .with(audio.clone())
+        .with(Telephony::default());
     let context = PluginContext {
         media: media.clone(),
         recorder: recorder.clone(),
-        audio: audio.clone(),
         outgoing: config.core.outgoing_networks.clone(),
         events: bus.clone(),
-        doors: Doors::default(),
+        services,
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {
@@ -278,7 +293,6 @@ fn facts(config: &Config, media: &MediaPlane, recorder: Recorder, events: EventB
         transports: transport_infos(&config.api),
         recorder,
         events,
-        admin: config.admin.clone(),
         statistics: config.events.clone(),
         ..ServerFacts::default()
     }

@@ -1,4 +1,4 @@
-//! The signals that the server knows.
+//! The signals of the server.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::reload::Reload;
 
-/// The signals that the server knows.
+/// The signals of the server.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -18,9 +18,9 @@ pub(crate) struct Signals {
 /// A signal that ends the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndSignal {
-    /// SIGTERM, of a supervisor: the server is drained first.
+    /// SIGTERM from a supervisor: the server is drained first.
     Terminate,
-    /// SIGINT, of a person at a terminal, who does not want to wait.
+    /// SIGINT from a terminal: calls end immediately.
     Interrupt,
 }
 
@@ -50,23 +50,23 @@ impl Signals {
         })
     }
 
-    /// Says what SIGHUP does from now on.
+    /// Sets the action of SIGHUP.
     pub(crate) fn reload_by(&mut self, reload: Arc<Reload>) {
         self.reload = Some(reload);
     }
 
-    /// Reads the configuration again. Signals that end the server do not wait for it.
+    /// Reloads the configuration. Signals that end the server do not wait for it.
     fn reload(&self) {
         match self.reload.clone() {
             Some(reload) => drop(tokio::spawn(async move {
-                // It has logged what came of it.
+                // It logs its outcome.
                 let _ = reload.apply().await;
             })),
             None => tracing::info!("SIGHUP is ignored: the server is starting"),
         }
     }
 
-    /// Waits for a signal that ends the server. SIGHUP reads the configuration again meanwhile.
+    /// Waits for a signal that ends the server. SIGHUP reloads the configuration meanwhile.
     pub(crate) async fn end(&mut self) -> EndSignal {
         loop {
             tokio::select! {

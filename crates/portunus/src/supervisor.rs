@@ -1,18 +1,18 @@
-//! Tells systemd how the server is doing (sd_notify(3)). Without systemd all of this does nothing.
+//! Reports the state of the server to systemd (sd_notify(3)). Without systemd this has no effect.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// How much longer than the next message a stop by systemd may take.
+/// The extra time of a stop by systemd beyond the next message.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// The server runs, and is what its configuration says.
+/// The server runs with its configuration.
 pub(crate) fn ready() {
     tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
-/// The configuration is being read again. [`ready`] follows in any case.
+/// A reload has started. [`ready`] follows in any case.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -20,7 +20,7 @@ pub(crate) fn reloading() {
     }
 }
 
-/// The server takes nobody new, and ends once its calls have. It is told again and again, so that systemd waits.
+/// The server is drained and ends after it. Repeated so that systemd waits.
 pub(crate) fn draining(calls: usize, left: Duration) {
     let status = format!("draining: calls: {calls}, {} s at most", left.as_secs());
     let more = u32::try_from(MARGIN.as_micros()).unwrap_or(u32::MAX);
@@ -36,7 +36,7 @@ pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("ending calls")]);
 }
 
-/// How it is doing, for `systemctl status`.
+/// The state for `systemctl status`.
 pub(crate) fn status(text: &str) {
     tell(&[NotifyState::Status(text)]);
 }

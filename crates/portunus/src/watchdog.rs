@@ -1,7 +1,7 @@
-//! Watches the media workers and the control plane: logs which of them is stuck, and for how long, and stops feeding systemd's
-//! watchdog meanwhile.
+//! Watches the media workers and the control plane: logs stuck ones with their durations, and stops
+//! feeding systemd's watchdog meanwhile.
 //!
-//! It has a thread of its own, which takes no lock that the others take.
+//! It has a thread of its own, which takes no lock of others.
 
 use std::fs;
 use std::io;
@@ -17,21 +17,21 @@ use crate::supervisor;
 
 /// How long a part may be silent before it counts as stuck.
 const LIMIT: Duration = WorkerStats::STUCK;
-/// How often all parts are looked at, at least.
+/// The longest interval of checks.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often the control plane says that it runs.
+/// The interval of the control plane's sign of life.
 const BEAT: Duration = Duration::from_millis(250);
-/// What the control plane's threads are called.
+/// The name of the control plane's threads.
 const CONTROL_THREADS: &str = "tokio";
 
-/// The watching thread. It ends when this is dropped.
+/// The watching thread. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts watching. To be called within tokio's runtime.
+/// Starts watching. Must be called within tokio's runtime.
 pub(crate) fn start(media: MediaPlane, gateway: Gateway) -> io::Result<Watchdog> {
     let started = Instant::now();
     let beat = Arc::new(AtomicU64::new(0));
@@ -76,7 +76,7 @@ pub(crate) fn start(media: MediaPlane, gateway: Gateway) -> io::Result<Watchdog>
                     "sessions: {}, PeerConnections: {}",
                     counts.sessions, counts.peer_connections
                 );
-                // Only atomic counters are read here: a lock might be what is stuck.
+                // Reads only atomic counters, since a lock might be stuck.
                 if status != told && gateway.check_drain().is_ok() {
                     supervisor::status(&status);
                     told = status;
@@ -95,17 +95,17 @@ impl Drop for Watchdog {
         self.is_over.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has panicked: that is logged.
+            // It has panicked, which is logged.
             let _ = thread.join();
         }
     }
 }
 
-/// A part of the server that shows again and again that it runs.
+/// A part of the server that gives signs of life.
 #[derive(Debug, Clone)]
 struct Part {
     name: String,
-    /// How long ago it did so last.
+    /// The time since its last sign of life.
     silent: Duration,
     threads: Threads,
 }
@@ -113,20 +113,20 @@ struct Part {
 /// The threads of a part.
 #[derive(Debug, Clone, Copy)]
 enum Threads {
-    /// The one with this number.
+    /// The thread with this number.
     Id(u32),
-    /// All whose names begin so.
+    /// All threads with this prefix.
     Named(&'static str),
 }
 
-/// What is known to be stuck.
+/// The parts that are known to be stuck.
 #[derive(Debug, Default)]
 struct Watch {
     stuck: Vec<String>,
 }
 
 impl Watch {
-    /// Looks at all parts, and logs what is stuck now and what is no longer. Returns whether all parts run.
+    /// Checks all parts, and logs changes. Returns whether all parts run.
     fn look(&mut self, parts: &[Part]) -> bool {
         for part in parts {
             let known = self.stuck.iter().position(|name| *name == part.name);
@@ -149,8 +149,8 @@ impl Watch {
 }
 
 impl Threads {
-    /// Returns what the kernel says of the threads: whether they run or wait, in which system call, and the time that they have
-    /// used. Their own stacks cannot be read from here without stopping them.
+    /// Returns the kernel's information about the threads: their states, system calls and CPU
+    /// times. Their stacks cannot be read without stopping them.
     fn describe(self) -> String {
         let ids = match self {
             Threads::Id(id) => vec![id.to_string()],
@@ -161,7 +161,7 @@ impl Threads {
     }
 }
 
-/// The numbers of this process's threads whose names begin with `start`.
+/// Returns the numbers of this process's threads with this name prefix.
 fn named(start: &str) -> Vec<String> {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else {
         return Vec::new();
@@ -177,7 +177,7 @@ fn named(start: &str) -> Vec<String> {
 fn describe(id: &str) -> Option<String> {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{id}/{file}")).ok();
     let stat = read("stat")?;
-    // The name may have spaces and parentheses in it (proc(5)).
+    // The name may contain spaces and parentheses (proc(5)).
     let (head, rest) = stat.rsplit_once(')')?;
     let name = head.split_once('(').map_or("", |(_, name)| name);
     let mut fields = rest.split_whitespace();
@@ -202,7 +202,7 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn part(name: &str, seconds: u64) -> Part {

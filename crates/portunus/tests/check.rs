@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::Path;
@@ -23,7 +24,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// What `--check-config` says of a file, below its name: the status, and the lines of both outputs.
+/// The output of `--check-config` for a file: the status, and the lines of both outputs.
 fn checked(folder: &Path, text: &str) -> (Option<i32>, Vec<String>) {
     let path = folder.join("checked.toml");
     std::fs::write(&path, text.replace("HERE", folder.to_str().unwrap())).unwrap();

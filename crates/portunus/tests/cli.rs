@@ -1,5 +1,10 @@
 //! The binary as a person or a supervisor uses it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -136,7 +141,8 @@ fn a_file_that_is_not_there_is_an_error() {
     assert!(stderr(&output).contains("cannot read the configuration /no/such/portunus.toml"));
 }
 
-/// What the program says where `make` has made the default configuration; none where nobody may have a `/etc` of their own.
+/// What the program says where `make` has made the default configuration; none where nobody may
+/// have a `/etc` of their own.
 fn run_with_default(make: &str, arguments: &str) -> Option<Output> {
     let script = format!(
         "mount -t tmpfs none /etc && mkdir /etc/portunus && cd /etc/portunus && {make} && echo made && exec timeout 30 \"$0\" {arguments}"
@@ -300,7 +306,7 @@ impl Running {
         }
     }
 
-    /// What the banner says of a row.
+    /// Returns a row of the banner.
     fn row(&self, name: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).expect("the banner");
@@ -362,7 +368,7 @@ fn it_runs_where_its_banner_says_until_a_signal_ends_it() {
     }
 }
 
-/// What the kernel says of the files that a process may open: its soft limit.
+/// Returns the process's soft limit of open files.
 fn open_files(id: u32) -> u64 {
     let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
     let line = limits

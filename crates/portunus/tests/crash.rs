@@ -1,10 +1,11 @@
-//! A server that records is killed at any moment: each of its files plays to within 2 s of that. Without ffprobe the test is skipped,
-//! and says so.
+//! A server that records is killed at any moment: each of its files plays to within 2 s of that.
+//! Without ffprobe the test is skipped, and says so.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod server;
@@ -26,7 +27,7 @@ use server::{PATIENCE, ask, attach, has, metric, start};
 /// How often the server is killed; each time all these files are written.
 const ROUNDS: usize = 10;
 
-/// What is sent, and as what it is recorded.
+/// The sent tracks, and their recorded forms.
 const FILES: [(&str, &str); 5] = [
     ("vp8-opus.webm", "webm"),
     ("vp9-opus.webm", "mp4"),
@@ -35,7 +36,7 @@ const FILES: [(&str, &str); 5] = [
     ("av1.webm", "webm"),
 ];
 
-/// What of a file is lost at most.
+/// The most that a file may lose.
 const LOST: Duration = Duration::from_secs(2);
 
 fn source(name: &str) -> MediaFile {
@@ -63,7 +64,8 @@ fn mountpoints() -> String {
     config
 }
 
-/// Sends a file over and over, each track to its port, until that is told. `sent` is how far it is, in ms.
+/// Sends a file over and over, each track to its port, until that is told. `sent` is how far it is,
+/// in ms.
 fn feed(
     name: &'static str,
     ports: Vec<u16>,
@@ -78,7 +80,7 @@ fn feed(
             let packet = file.next().unwrap().unwrap();
             let left = (begun + packet.at).saturating_duration_since(Instant::now());
             std::thread::sleep(left);
-            // Nobody takes it once the server is gone.
+            // The server may be gone.
             let _ = socket.send_to(packet.bytes, ("127.0.0.1", ports[packet.track]));
             sent.store(packet.at.as_millis() as u64, Ordering::Relaxed);
         }

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::Write as _;
@@ -80,7 +81,7 @@ impl Place {
     }
 }
 
-/// What the doctor said.
+/// The output of the doctor.
 struct Examined {
     status: Option<i32>,
     report: Value,
@@ -221,7 +222,7 @@ fn servers_that_are_connected_to_are_tried() {
     has("error", &["sip.trunks[1].server", "refused"]);
     let text = examined.report.to_string();
     assert!(!text.contains("secret"), "{text}");
-    // What is off is not tried.
+    // Disabled features are not tried.
     assert!(!text.contains("rabbitmq"), "{text}");
 }
 
@@ -285,7 +286,7 @@ fn a_configuration_that_cannot_be_read_is_the_only_finding() {
 #[test]
 fn the_exit_status_is_that_of_the_worst_finding_and_checks_can_be_ignored() {
     let place = Place::new(QUIET);
-    // What differs from machine to machine.
+    // Values that differ between machines.
     let machine = [
         "receive-buffer",
         "open-files",
@@ -394,7 +395,7 @@ fn without_rights_it_says_what_it_may_not_look_at() {
     ));
     let found = examined(&place);
     assert_eq!(found.status, Some(2));
-    // Whoever has it is another user's.
+    // The port is held by another user's process.
     let command = format!("sudo ss -lntp 'sport = :{port}'");
     found.has("port-taken", "error", &[&command]);
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");

@@ -1,5 +1,10 @@
-//! What the documentation shows as a configuration is one.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! Configurations in the documentation are valid.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,9 @@
-//! What the program tells of its own beginning and end, by a file.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Events of the program's start and end, written to a file.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,6 +1,11 @@
-//! The load generator against the binary, and against Debian's Janus where that is installed: what it
-//! says of a light load is known.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! The load generator against the binary, and against Debian's Janus where that is installed: what
+//! it says of a light load is known.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -145,8 +150,8 @@ fn is_sound(record: &RunRecord, viewers: u32) {
     let first = steps.first().expect("a step");
     assert_eq!(summary.failed_joins, 0, "{summary:?}");
     assert_eq!(first.participants, viewers, "{summary:?}");
-    // Nothing is lost (below), but on a machine that runs other tests beside some may be late, and then
-    // counts for the next second.
+    // Nothing is lost (below), but on a machine that runs other tests beside some may be late, and
+    // then counts for the next second.
     assert!(first.delivered_share > 0.7, "{first:?}");
     assert!(first.received_bps > 0.0);
     let delay = first.delay.expect("some decrypt");
@@ -236,7 +241,8 @@ fn what_is_carried_at_all_is_looked_for_beyond_what_is_carried_in_time() {
     let carried = record.steps.iter().filter(|step| step.carried);
     let most = carried.map(|step| step.participants).max();
     assert_eq!(at_all, most, "{:?}", record.steps);
-    // On a machine that runs other tests beside some may be late, and then counts for the next second.
+    // On a machine that runs other tests beside some may be late, and then counts for the next
+    // second.
     let first = record.steps.first().expect("a step");
     assert_eq!(first.carried, record.steps.len() > 1, "{:?}", record.steps);
 }

@@ -1,10 +1,11 @@
-//! The log of a running server: the server does not wait for its reader, and strangers neither flood
-//! it nor forge lines.
+//! The log of a running server: the server does not wait for its reader, and strangers neither
+//! flood it nor forge lines.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::{BufRead, BufReader, Read, Write};

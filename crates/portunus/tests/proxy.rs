@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -77,7 +78,7 @@ fn request(
         .unwrap();
     let mut answer = Vec::new();
     let mut part = [0; 4096];
-    // What is upgraded stays open.
+    // An upgraded connection stays open.
     while !answer.starts_with(b"HTTP/1.1 101") {
         match stream.read(&mut part).unwrap() {
             0 => break,
@@ -209,7 +210,7 @@ fn behind_nginx_clients_are_strangers_each_with_limits_of_its_own_and_the_admini
     assert_eq!(request(CLIENT, port, "GET", "/janus", &upgrade, "").0, 101);
     assert_eq!(request(CLIENT, port, "OPTIONS", "/whip/7", &[], "").0, 204);
 
-    // Whoever comes through it is a stranger, whatever it says.
+    // Clients behind the proxy are strangers, whatever they claim.
     let claims = [
         "X-Forwarded-For: 127.0.0.1",
         "Forwarded: for=127.0.0.1",

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 use std::path::{Path, PathBuf};
@@ -186,7 +187,7 @@ fn recordings_of_janus_become_files_that_play() {
 fn an_empty_recording_keeps_the_others_from_nothing() {
     let folder = of_janus();
     let folder = folder.path();
-    // What a publisher leaves who has said nothing.
+    // Files of a publisher who was silent.
     std::fs::write(folder.join("vp8-opus-chat.mjr"), b"MJR00002").unwrap();
     let inputs = ["convert", "vp8-opus-audio.mjr", "vp8-opus-chat.mjr"];
     let text = done(folder, &[&inputs[..], &["both.webm"]].concat());

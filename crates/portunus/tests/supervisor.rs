@@ -1,9 +1,10 @@
-//! What the program tells systemd (sd_notify(3)).
+//! Notifications to systemd (sd_notify(3)).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod calls;
@@ -15,7 +16,7 @@ use std::process::Command;
 use calls::call_many;
 use server::{PATIENCE, signal, start_by};
 
-/// What a supervisor is told.
+/// The notifications to a supervisor.
 struct Told(UnixDatagram);
 
 impl Told {

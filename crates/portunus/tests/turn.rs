@@ -1,9 +1,10 @@
-//! The TURN server inside, as clients of the server are told of it.
+//! The built-in TURN server, as clients learn of it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod server;
@@ -43,7 +44,7 @@ fn a_session_is_told_of_it_with_credentials_of_its_own() {
     // Another one is another's.
     let again = post(session, &request);
     assert_ne!(again["data"]["ice_servers"][0]["username"], name);
-    // Sessions only are told.
+    // Only clients with a session get it.
     let reply = post(&api, &request);
     assert_eq!(reply["janus"], "error", "{reply}");
     let reply = post(&handle, &request);

@@ -19,6 +19,7 @@ mod error;
 mod file;
 mod format;
 mod joint;
+mod metrics;
 mod new_file;
 mod on_complete;
 mod opening;

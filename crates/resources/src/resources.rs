@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time};
+use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time, with_admin_key};
 
 use crate::guesses::Guesses;
 use crate::registry::Registry;
@@ -118,7 +118,7 @@ impl<R: Resource> Resources<R> {
 
     /// Returns the rights of a request: `rights`, or all if it shows the admin key.
     pub fn rights(&self, fields: Fields<'_>, rights: Rights) -> Rights {
-        rights.with_admin_key(fields, self.admin_key.as_deref())
+        with_admin_key(rights, fields, self.admin_key.as_deref())
     }
 
     /// Returns the owner of a new resource of `maker`: the operator for permanent ones, and for all

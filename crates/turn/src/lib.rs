@@ -17,6 +17,7 @@ mod credentials;
 mod framing;
 mod media;
 mod message;
+mod metrics;
 mod nonces;
 mod places;
 mod server;

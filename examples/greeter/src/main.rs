@@ -5,16 +5,18 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, Transports, WebSocketConfig};
-use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_core::configuration::{self, Configuration, Section};
 use portunus_core::events::{EventBus, EventHandlerConfig, EventHandlerRegistration};
 use portunus_core::media::{MediaConfig, MediaPlane};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    CoreConfig, Doors, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts,
+    CoreConfig, Gateway, Networks, PluginConfig, PluginContext, Registration, ServerFacts, Services,
 };
 use portunus_greeter::{Greeter, Printer};
+use portunus_telephony::Telephony;
 
 /// A server may have any number of these.
 const PLUGINS: &[Registration] = &[Registration::of::<Greeter>()];
@@ -71,13 +73,19 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
         }
     }
     let recorder = Recorder::default();
+    let services = Services::default()
+        .with(AudioThreads::new(
+            AudioConfig::default(),
+            media.clone(),
+            recorder.clone(),
+        ))
+        .with(Telephony::default());
     let context = PluginContext {
         media: media.clone(),
-        audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
         recorder,
         outgoing: Networks::default(),
         events: bus.clone(),
-        doors: Doors::default(),
+        services,
     };
     let mut plugins = Vec::new();
     for plugin in config.plugins {
@@ -94,7 +102,12 @@ async fn serve(config: Config) -> Result<(), Box<dyn Error>> {
     };
     api.http.enabled = false;
     api.admin.enabled = false;
-    let transports = Transports::start(api, gateway.clone()).await?;
+    let transports = Transports::start(
+        api,
+        Administration::new(gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await?;
     let port = transports.ws().first().map_or(0, |address| address.port());
     println!("ws://localhost:{port} says hello; Ctrl-C ends it");
     tokio::signal::ctrl_c().await?;

@@ -20,7 +20,7 @@ mod shared;
 mod target;
 
 pub use config::{AudioBridgeConfig, ConfiguredRoom, rewrite_saved};
-pub use plugin::AudioBridge;
+pub use plugin::{AudioBridge, StartError};
 pub use portunus_resources::{Id, RoomProblem, SavedError};
 pub use requests::{Management, Participation};
 

@@ -7,11 +7,12 @@ use portunus_core::events::EventBus;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Asked, Broadcast, ConfiguredPlugin, Doors, Fields, Handle, Plugin, PluginContext,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, MissingService, Plugin, PluginContext,
     PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_files::Folders;
 use portunus_resources::{AllowedTokens, Asker, Maker, Resources, SavedError};
+use portunus_telephony::Telephony;
 use serde_json::Value;
 
 use crate::PACKAGE;
@@ -28,6 +29,15 @@ pub struct AudioBridge {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// The parts of the server that the plugin uses.
+struct ServerParts {
+    media: MediaPlane,
+    recorder: Recorder,
+    audio: AudioThreads,
+    events: EventBus,
+    telephony: Telephony,
+}
+
 impl AudioBridge {
     /// Starts the plugin with the rooms of its configuration, which run on `audio`. Fails if the
     /// saved rooms cannot be read. Needs tokio's runtime.
@@ -37,27 +47,24 @@ impl AudioBridge {
         recorder: Recorder,
         audio: AudioThreads,
     ) -> Result<Self, SavedError> {
-        let context = PluginContext {
+        let parts = ServerParts {
             media,
             recorder,
             audio,
-            outgoing: config.outgoing.clone(),
             events: EventBus::default(),
-            doors: Doors::default(),
+            telephony: Telephony::default(),
         };
-        Self::start(config, context)
+        Self::start(config, parts)
     }
 
-    /// Starts the plugin with the networks in `context.outgoing`, not those of the configuration.
-    fn start(config: AudioBridgeConfig, context: PluginContext) -> Result<Self, SavedError> {
-        let PluginContext {
+    fn start(config: AudioBridgeConfig, parts: ServerParts) -> Result<Self, SavedError> {
+        let ServerParts {
             media,
             recorder,
             audio,
-            outgoing,
             events,
-            doors,
-        } = context;
+            telephony,
+        } = parts;
         let keys = config.resource_keys();
         let announced_address = config.announced_address();
         let AudioBridgeConfig {
@@ -66,6 +73,7 @@ impl AudioBridge {
             folders,
             rtp_port_range,
             rooms: configured,
+            outgoing,
             ..
         } = config;
         let (rooms, first) = Resources::start(keys, configured)?;
@@ -82,10 +90,10 @@ impl AudioBridge {
             audio,
             events: events.of_plugin(PACKAGE),
             stream_ids: Arc::default(),
-            doors: doors.clone(),
+            telephony: telephony.clone(),
             rooms,
         });
-        doors.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
+        telephony.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
         for room in first {
             let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
             if let Err(error) = made {
@@ -96,16 +104,43 @@ impl AudioBridge {
     }
 }
 
+/// An error that keeps the plugin from starting.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The saved rooms cannot be read.
+    #[error(transparent)]
+    Saved(#[from] SavedError),
+    /// The server lacks what audio rooms need.
+    #[error(transparent)]
+    Service(#[from] MissingService),
+}
+
 impl ConfiguredPlugin for AudioBridge {
     const NAME: &'static str = "audiobridge";
     type Config = AudioBridgeConfig;
-    type Error = SavedError;
+    type Error = StartError;
 
     async fn from_config(
         config: AudioBridgeConfig,
         context: PluginContext,
-    ) -> Result<Self, SavedError> {
-        AudioBridge::start(config, context)
+    ) -> Result<Self, StartError> {
+        let PluginContext {
+            media,
+            recorder,
+            outgoing,
+            events,
+            services,
+        } = context;
+        let parts = ServerParts {
+            media,
+            recorder,
+            audio: services.get::<AudioThreads>()?.clone(),
+            events,
+            telephony: services.get::<Telephony>()?.clone(),
+        };
+        let config = AudioBridgeConfig { outgoing, ..config };
+        Ok(AudioBridge::start(config, parts)?)
     }
 
     async fn reload(&self, running: &AudioBridgeConfig, new: &AudioBridgeConfig) -> PluginReloaded {

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use portunus_core::{DialError, FieldError, JsepError, Object, OutOfScope, Untrusted};
+use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_resources::{self as resources, Guessing, Id, Refused, TooMany};
+use portunus_telephony::DialError;
 use serde_json::Value;
 
 /// The reason of a refusal. Its text is for the client.

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
 use portunus_audio::AudioThreads;
+use portunus_core::Networks;
 use portunus_core::configuration::PortRange;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Doors, Networks};
 use portunus_files::Folders;
 use portunus_resources::Resources;
+use portunus_telephony::Telephony;
 
 use crate::room::{Room, StreamIds};
 
@@ -37,6 +38,6 @@ pub(crate) struct Shared {
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
     /// The telephones of other plugins.
-    pub(crate) doors: Doors,
+    pub(crate) telephony: Telephony,
     pub(crate) rooms: Resources<Room>,
 }

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use portunus_audio::AudioThreads;
 use portunus_call::CallSettings;
 use portunus_core::Networks;
-use portunus_core::audio::AudioThreads;
 use portunus_core::configuration::{Configuration, PortRange, Probe, Section};
 use portunus_core::media::MediaPlane;
 use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};

@@ -11,6 +11,7 @@ mod request;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use portunus_audio::AudioThreads;
 use portunus_call::CallSettings;
 use portunus_core::{
     Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
@@ -43,7 +44,7 @@ impl ConfiguredPlugin for NoSip {
     type Error = Infallible;
 
     async fn from_config(config: NoSipConfig, context: PluginContext) -> Result<Self, Infallible> {
-        let audio = Some(context.audio);
+        let audio = context.services.get::<AudioThreads>().ok().cloned();
         Ok(NoSip::new(&config, context.media, context.outgoing, audio))
     }
 }
@@ -55,7 +56,7 @@ impl NoSip {
         config: &NoSipConfig,
         media: portunus_core::media::MediaPlane,
         outgoing: portunus_core::Networks,
-        audio: Option<portunus_core::audio::AudioThreads>,
+        audio: Option<AudioThreads>,
     ) -> Self {
         let shared = Shared {
             settings: Arc::new(config.calls(media, outgoing, audio)),

@@ -33,7 +33,7 @@ impl Attached {
         let records = asked == Asked::unnamed(Request::Record);
         let public = Rights::if_so(self.shared.config.public && records, Right::Record);
         let rights = message.rights.and(public);
-        let rights = rights.with_admin_key(fields, self.shared.config.admin_key());
+        let rights = portunus_core::with_admin_key(rights, fields, self.shared.config.admin_key());
         let request = asked.permit(fields, rights)?;
         if asked.answered() == Answered::Event {
             message.scope.check(message.body.get("id"), records)?;

@@ -60,7 +60,7 @@ impl Shared {
         let Some((key, _)) = self.config.admin_key().zip(shown) else {
             return Ok(false);
         };
-        match Rights::NONE.with_admin_key(fields, Some(key)) == Rights::ALL {
+        match portunus_core::with_admin_key(Rights::NONE, fields, Some(key)) == Rights::ALL {
             true => Ok(true),
             false => Err(Refusal::WrongKey),
         }

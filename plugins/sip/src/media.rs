@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use portunus_audio::AudioThreads;
 use portunus_call::{
     CallError, CallMedia, CallNews, CallSettings, PlainError, RecordingRequest, ResolvedForward,
     SrtpPolicy, Suite,
 };
-use portunus_core::audio::AudioThreads;
 use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};

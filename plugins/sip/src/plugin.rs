@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, io};
 
+use portunus_audio::AudioThreads;
 use portunus_call::CallNews;
 use portunus_core::{
-    Asked, ConfiguredPlugin, FieldError, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PluginReloaded, Reply,
+    Asked, ConfiguredPlugin, FieldError, Fields, Handle, MissingService, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError, Status};
+use portunus_telephony::Telephony;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -59,6 +61,9 @@ pub enum SipError {
     /// What is said to callers cannot be laid down for rooms to read it.
     #[error("no prompts for callers: {0}")]
     Prompts(#[from] io::Error),
+    /// The server lacks what calls need.
+    #[error(transparent)]
+    Service(#[from] MissingService),
 }
 
 impl Shared {
@@ -109,10 +114,11 @@ impl Sip {
         let PluginContext {
             media,
             outgoing,
-            audio,
-            doors,
+            services,
             ..
         } = context;
+        let audio = services.get::<AudioThreads>()?.clone();
+        let telephony = services.get::<Telephony>()?.clone();
         let config = SipConfig { outgoing, ..config };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
         let expiry = config.certificate_expiry();
@@ -123,7 +129,7 @@ impl Sip {
         let trunks = match config.trunks.is_empty() {
             true => None,
             false => {
-                let means = (media.settings(), audio, doors.clone());
+                let means = (media.settings(), audio, telephony.clone());
                 Some(Trunks::new(&config, means, commands.clone())?)
             }
         };
@@ -135,7 +141,7 @@ impl Sip {
         sip.expiry = AtomicU64::new(expiry);
         if has_trunks {
             let shared = Arc::downgrade(&sip.shared);
-            doors.offer_telephone(Arc::new(Switchboard { shared, commands }));
+            telephony.offer_telephone(Arc::new(Switchboard { shared, commands }));
         }
         Ok(sip)
     }

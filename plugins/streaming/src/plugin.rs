@@ -87,8 +87,7 @@ impl ConfiguredPlugin for Streaming {
             recorder,
             outgoing,
             events,
-            audio: _,
-            doors: _,
+            services: _,
         } = context;
         let config = StreamingConfig { outgoing, ..config };
         Streaming::watched(config, media, recorder, &events).await

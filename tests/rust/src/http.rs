@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::Gateway;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +20,13 @@ pub async fn serve(gateway: &Gateway) -> (Transports, SocketAddr) {
     config.http.port = 0;
     config.websocket.enabled = false;
     config.admin.enabled = false;
-    let transports = Transports::start(config, gateway.clone()).await.unwrap();
+    let transports = Transports::start(
+        config,
+        Administration::new(gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await
+    .unwrap();
     let to = transports.http()[0];
     (transports, to)
 }

@@ -3,15 +3,16 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    ConfiguredPlugin, CoreConfig, Doors, Gateway, HandleId, Networks, Plugin, PluginContext,
-    ServerFacts, SessionId,
+    Client, ConfiguredPlugin, CoreConfig, Gateway, HandleId, Networks, Outbox, Plugin,
+    PluginContext, Purse, Requester, ServerFacts, Services, SessionId,
 };
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
-use serde_json::Value;
+use portunus_telephony::Telephony;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{Caller, Watcher};
@@ -125,13 +126,19 @@ impl Server {
             plugins: Vec::new(),
         };
         let watcher = Watcher::new(events.subscribe("test", filter, 10_000));
+        let services = Services::default()
+            .with(AudioThreads::new(
+                AudioConfig::default(),
+                media.clone(),
+                recorder.clone(),
+            ))
+            .with(Telephony::default());
         let context = PluginContext {
             media: media.clone(),
             recorder: recorder.clone(),
-            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
             outgoing: Networks(vec!["127.0.0.0/8".parse().unwrap()]),
             events: events.clone(),
-            doors: Doors::default(),
+            services,
         };
         let plugin = P::from_config(config, context).await.expect("a plugin");
         let facts = ServerFacts {

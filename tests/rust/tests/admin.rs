@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_core::{Client, Requester};
 use portunus_echotest::EchoTest;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
@@ -55,7 +56,7 @@ async fn ask(server: &Server, verb: &str, caller: &Caller, members: Value) -> Va
         "handle_id": caller.handle });
     let all = request.as_object_mut().unwrap();
     all.extend(members.as_object().unwrap().clone());
-    server.gateway.admin_value(&client, request).await
+    administration(server).request_value(&client, request).await
 }
 
 async fn info(server: &Server, caller: &Caller) -> Value {
@@ -233,7 +234,9 @@ async fn a_call_has_every_member() {
     assert_eq!(data["stats"]["in"]["packets"], 1);
     let overview = json!({ "janus": "overview", "transaction": "t" });
     let client = Client::polled("test").on_behalf_of(Requester::unix());
-    let reply = server.gateway.admin_value(&client, overview).await;
+    let reply = administration(&server)
+        .request_value(&client, overview)
+        .await;
     let handle = &reply["sessions"][0]["handles"][0];
     assert_eq!(handle["connection"], "connected", "{reply}");
     has(
@@ -241,7 +244,9 @@ async fn a_call_has_every_member() {
         &["bitrate_in", "bitrate_out", "loss_in", "loss_out"],
     );
     let workers = json!({ "janus": "workers_info", "transaction": "t" });
-    let reply = server.gateway.admin_value(&client, workers).await;
+    let reply = administration(&server)
+        .request_value(&client, workers)
+        .await;
     assert_eq!(reply["workers"][0]["peers"], 1, "{reply}");
 }
 
@@ -255,10 +260,16 @@ async fn asking_of_a_call_is_cheap() {
     .to_string();
     let start = Instant::now();
     for _ in 0..1_000 {
-        let reply = server.gateway.admin(&client, request.as_bytes()).await;
+        let reply = administration(&server)
+            .request(&client, request.as_bytes())
+            .await;
         assert!(reply.to_string().len() > 1_000);
     }
     // The time without optimization on a busy machine says little, but a gross mistake would show.
     println!("1000 handle_info: {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+fn administration(server: &Server) -> Administration {
+    Administration::new(server.gateway.clone(), AdminOptions::default())
 }

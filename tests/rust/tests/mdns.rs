@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType, rdata};
+use portunus_admin::{AdminOptions, Administration};
 use portunus_core::{Client, Requester};
 use portunus_echotest::EchoTest;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
@@ -61,7 +62,7 @@ async fn ice(server: &Server, caller: &Caller) -> Value {
     let client = Client::polled("test").on_behalf_of(Requester::unix());
     let request = json!({ "janus": "handle_info", "transaction": "t", "session_id": caller.session,
         "handle_id": caller.handle });
-    let reply = server.gateway.admin_value(&client, request).await;
+    let reply = administration(server).request_value(&client, request).await;
     reply["info"]["webrtc"]["ice"].clone()
 }
 
@@ -129,4 +130,8 @@ async fn names_are_resolved_in_descriptions_and_by_trickle_and_others_are_counte
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+fn administration(server: &Server) -> Administration {
+    Administration::new(server.gateway.clone(), AdminOptions::default())
 }

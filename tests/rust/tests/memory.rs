@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::testing::{Line, jsep};
 use portunus_core::{Budget, CoreConfig, Gateway, Plugin};
@@ -57,7 +58,12 @@ impl World {
         config.admin.enabled = false;
         config.websocket.bind = vec![Ipv4Addr::LOCALHOST.into()];
         config.websocket.port = 0;
-        let transports = Transports::start(config, server.gateway.clone()).await;
+        let transports = Transports::start(
+            config,
+            Administration::new(server.gateway.clone(), AdminOptions::default()),
+            Vec::new(),
+        )
+        .await;
         World {
             server,
             transports: transports.unwrap(),

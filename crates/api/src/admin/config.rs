@@ -1,4 +1,4 @@
-//! Where the Admin API is. The defaults are those that an application written for Janus expects.
+//! The addresses of the Admin API. The defaults are those of Janus.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -9,33 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::FileMode;
 use crate::config::values::{addresses, base_path, socket};
 
-/// The transports of the Admin API. Who is let in stands in the same section: see [`portunus_core::AdminConfig`].
+/// The transports of the Admin API. [`portunus_admin::AdminConfig`] has keys in the same section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminApiConfig {
     /// Whether it is served over plain HTTP, and over WebSocket at the same path.
     pub enabled: bool,
-    /// Addresses to listen on; empty means loopback, and with TLS and a secret all.
+    /// The addresses to listen on. Empty means loopback, or all with TLS and a secret.
     pub bind: Vec<IpAddr>,
-    /// The port of plain HTTP; 0 lets the kernel choose.
+    /// The port of plain HTTP. 0 lets the kernel choose.
     pub port: u16,
-    /// Whether it is served over HTTPS as well; that needs [`crate::TlsConfig`].
+    /// Whether it is served over HTTPS as well, which needs [`crate::TlsConfig`].
     pub https: bool,
     /// The port of HTTPS.
     pub https_port: u16,
-    /// Where it is: starts with a slash, does not end with one.
+    /// The base path. It starts with a slash, and does not end with one.
     pub base_path: String,
     /// Whether the dashboard is served at `/`.
     pub pages: bool,
     /// Whether plain WebSocket is served on a port of its own as well.
     pub ws: bool,
-    /// The port of plain WebSocket; 0 lets the kernel choose.
+    /// The port of plain WebSocket. 0 lets the kernel choose.
     pub ws_port: u16,
     /// Whether secure WebSocket is served on a port of its own as well.
     pub wss: bool,
     /// The port of secure WebSocket.
     pub wss_port: u16,
-    /// Where its Unix socket is; none: it is not served. Its type is that of the Janus API's.
+    /// The path of its Unix socket, or `None` to disable it. Its type is that of the Janus API's
+    /// socket.
     #[serde(with = "portunus_config::optional")]
     pub unix_path: Option<PathBuf>,
     /// The permissions of the socket's file.
@@ -80,7 +81,7 @@ impl Configuration for AdminApiConfig {
 }
 
 impl AdminApiConfig {
-    /// Says which ports it listens on.
+    /// Registers the ports that it listens on.
     pub fn listen(&self, has_secret: bool, section: &mut Section<'_>) {
         for (on, key, port, is_secure) in [
             (self.enabled, "port", self.port, false),
@@ -99,8 +100,8 @@ impl AdminApiConfig {
         }
     }
 
-    /// Returns the addresses that a port listens on. Without a secret, other machines are refused anyway; without TLS,
-    /// others could read the secret on its way.
+    /// Returns the addresses for a port. Without a secret other machines are refused anyway.
+    /// Without TLS others could read the secret.
     pub(crate) fn reach(&self, is_secure: bool, has_secret: bool) -> Reach {
         match self.bind.is_empty() && !(is_secure && has_secret) {
             true => Reach::Loopback,
@@ -114,11 +115,11 @@ impl AdminApiConfig {
     }
 }
 
-/// Which addresses a port listens on.
+/// The addresses that a port listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// The loopback addresses.
     Loopback,
-    /// The addresses in `bind`. If `bind` is empty: all addresses.
+    /// The addresses in `bind`, or all if `bind` is empty.
     Bound,
 }

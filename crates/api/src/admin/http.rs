@@ -8,6 +8,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
+use portunus_admin::Administration;
 use portunus_core::{ApiError, Client, Purse, Requester};
 use serde_json::json;
 
@@ -15,11 +16,12 @@ use crate::bodies::RequestBody;
 use crate::http::exchange::{self, Path, empty, json_response, unsupported};
 use crate::http::{Shared, cors};
 use crate::pace::Api;
-use crate::{listen, told, websocket};
+use crate::{listen, notifications, websocket};
 
-/// Answers what comes to the base path or below it; a WebSocket may be opened there.
+/// Answers requests at the base path and below it. A WebSocket may be opened there.
 pub(super) async fn entry(
     State(shared): State<Arc<Shared>>,
+    Extension(administration): Extension<Administration>,
     connection: Option<Extension<listen::Client>>,
     Extension(requester): Extension<Requester>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -35,17 +37,23 @@ pub(super) async fn entry(
     let purse = listen::purse(connection.as_ref());
     if let Some(Extension(connection)) = connection {
         let events = shared.gateway.events();
-        told::request(events, &caller, Api::Admin, connection.address);
+        notifications::request(events, &caller, Api::Admin, connection.address);
     }
     let mut response = match allowed {
-        true => answer(&shared, &caller, purse, request).await,
+        true => answer(&shared, &administration, &caller, purse, request).await,
         false => empty(StatusCode::FORBIDDEN),
     };
     cors::add_headers(&shared.config, &headers, response.headers_mut());
     response
 }
 
-async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request) -> Response {
+async fn answer(
+    shared: &Shared,
+    administration: &Administration,
+    client: &Client,
+    purse: Purse,
+    request: Request,
+) -> Response {
     let (request, body) = request.into_parts();
     let body = RequestBody::new(body, purse);
     let base = &shared.config.base_path;
@@ -57,7 +65,7 @@ async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request
         (Method::OPTIONS, _) => empty(StatusCode::OK),
         (Method::GET, Some(verb @ ("info" | "ping"))) => {
             let message = json!({ "janus": verb, "transaction": exchange::transaction() });
-            json_response(&shared.gateway.admin_value(client, message).await)
+            json_response(&administration.request_value(client, message).await)
         }
         (Method::GET, _) => {
             let error = ApiError::InvalidJson("Request payload missing".into());
@@ -72,7 +80,7 @@ async fn answer(shared: &Shared, client: &Client, purse: Purse, request: Request
             shared.counters.http_requests.add(1);
             match exchange::message(shared, path, body).await {
                 Ok((message, _paid)) => {
-                    json_response(&shared.gateway.admin_value(client, message).await)
+                    json_response(&administration.request_value(client, message).await)
                 }
                 Err(response) => response,
             }

@@ -1,14 +1,15 @@
-//! The transports of the Admin API: HTTP with the dashboard, WebSocket and Unix socket, on ports and paths of their own.
+//! The transports of the Admin API: HTTP with the dashboard, WebSocket and Unix socket, on ports
+//! and paths of their own.
 
 mod config;
 mod http;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::any;
-use portunus_core::Gateway;
+use axum::{Extension, Router};
+use portunus_admin::Administration;
 
 pub use config::AdminApiConfig;
 pub(crate) use config::Reach;
@@ -17,11 +18,11 @@ use crate::http::Shared;
 use crate::http::pages::{self, Site};
 use crate::{ApiConfig, Counters, HttpConfig, websocket};
 
-/// Everything that is served on the Admin API's HTTP ports. Limits are those of the Janus API over HTTP.
+/// Returns the router for the Admin API's HTTP ports. Limits are those of the Janus API over HTTP.
 pub(crate) fn router(
     config: &ApiConfig,
     websocket: Arc<websocket::Shared>,
-    gateway: Gateway,
+    administration: Administration,
     counters: Arc<Counters>,
 ) -> Router {
     let base = &config.admin.base_path;
@@ -37,5 +38,9 @@ pub(crate) fn router(
         base_path: base.clone(),
         ..config.http.clone()
     };
-    router.with_state(Arc::new(Shared::new(http, gateway, counters, websocket)))
+    let gateway = administration.gateway().clone();
+    let shared = Shared::new(http, gateway, counters, websocket);
+    router
+        .layer(Extension(administration))
+        .with_state(Arc::new(shared))
 }

@@ -1,4 +1,4 @@
-//! A client of the core, for all who ask by a broker, and what each of them wants of its replies.
+//! The client of the core for all requesters at a broker, with the reply options of each request.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,19 +9,19 @@ use portunus_core::{Client, Posted};
 
 use crate::pace::{Api, Pace};
 
-/// Requests of the Janus API whose replies may wait to be written.
+/// The most requests of the Janus API whose replies wait to be written.
 const JANUS_AHEAD: usize = 256;
 
-/// The same of the Admin API. Those whose replies are not there yet are among them.
+/// The most requests of the Admin API without a written reply.
 const ADMIN_AHEAD: usize = 64;
 
-/// One API's client.
+/// The client of one API.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) client: Client,
     pub(super) pace: Pace,
     next: AtomicU64,
-    /// What is wanted of the replies to the requests that have none yet.
+    /// The reply options of requests without a reply.
     wanted: Mutex<HashMap<u64, Reply>>,
 }
 
@@ -39,14 +39,14 @@ impl Lane {
         }
     }
 
-    /// The client as it makes a request whose sender wants this of the reply.
+    /// Returns the client for a request with these reply options.
     pub(super) fn asking(&self, reply: Reply) -> Client {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.wanted().insert(number, reply);
         self.client.asking(number)
     }
 
-    /// What is wanted of this message, if it is a reply.
+    /// Returns the reply options of this message if it is a reply.
     pub(super) fn reply_of(&self, posted: &Posted) -> Option<Reply> {
         self.wanted().remove(&posted.answers?)
     }

@@ -1,9 +1,10 @@
-//! The Janus API and the Admin API over message brokers. All who ask by a broker are one client of the core, as with Janus: what
-//! is to be pushed goes to one place for all of them, and each gets the replies to its own requests if it says where to.
+//! The Janus API and the Admin API over message brokers. As in Janus, all requesters at a broker
+//! are one client of the core: events go to one place for all of them, and each requester gets its
+//! replies where it wants them.
 //!
-//! While the broker is away the client stays, with its sessions: they end only if no request comes for so long that they time
-//! out. What is to be sent to it waits, as much as may wait for any client; one that lets more pile up is cut off, and another
-//! takes its place.
+//! While the broker is unreachable the client and its sessions remain, until the sessions time out.
+//! Messages to it wait, as many as for any client. A client with a larger backlog is disconnected
+//! and replaced.
 
 mod lane;
 mod mqtt;
@@ -35,33 +36,34 @@ pub(crate) trait Broker: Send + Sync + 'static {
     /// Its name in the configuration and in logs.
     const NAME: &'static str;
 
-    /// What is published by it.
+    /// A message for the broker.
     type Outgoing: Send + 'static;
 
-    /// What is the same for all kinds.
+    /// The common configuration.
     fn common(&self) -> &BrokerApi;
 
-    /// Connects. The first subscription is for requests of the Janus API, if that is on; the last one for those of the
-    /// Admin API, if that is on.
+    /// Connects. The first subscription is for requests of the Janus API, if enabled; the last one
+    /// for those of the Admin API, if enabled.
     fn connect(&self) -> Result<Connection<Self::Outgoing>, TlsError>;
 
-    /// A message of `api`; `reply`: it answers a request, whose sender wants this of it.
+    /// Makes the message for a reply or event of `api`. `reply` are the reply options of the
+    /// answered request.
     fn outgoing(&self, api: Api, reply: Option<Reply>, payload: Bytes) -> Self::Outgoing;
 }
 
-/// What the transports by brokers have in common.
+/// The common configuration of transports by brokers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BrokerApi {
     /// Whether the Janus API is served by it.
     pub enabled: bool,
-    /// Whether the Admin API is.
+    /// Whether the Admin API is served by it.
     pub admin_enabled: bool,
-    /// Whether connections that come and go are told to whoever watches, by events.
+    /// Whether connections and disconnections are published as events.
     pub events: bool,
-    /// Whether who asks by it has all rights, whatever it shows.
+    /// Whether all its requesters have all rights, without credentials.
     pub trusted: bool,
-    /// Bytes of the largest request; a larger one is answered with error 454.
+    /// The largest request in bytes. Larger ones get error 454.
     pub max_message: usize,
 }
 
@@ -78,19 +80,19 @@ impl Default for BrokerApi {
 }
 
 impl BrokerApi {
-    /// Takes its keys of a section.
+    /// Reads its keys of a section.
     fn read(section: &mut Section<'_>) -> Self {
         let api: Self = section.keys();
         section.range("max_message", api.max_message, 1_024..=8 << 20);
         api
     }
 
-    /// Whether the broker is connected to at all.
+    /// Whether the broker is used at all.
     pub(crate) fn is_on(&self) -> bool {
         self.enabled || self.admin_enabled
     }
 
-    /// The API that a subscription is for.
+    /// Returns the API of a subscription.
     fn api(&self, subscription: usize) -> Api {
         match (self.enabled, subscription) {
             (true, 0) => Api::Janus,

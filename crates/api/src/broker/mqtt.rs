@@ -1,4 +1,4 @@
-//! The transport by MQTT, with the keys and topics of Janus's.
+//! The transport by MQTT, with the keys and topics of Janus.
 
 use bytes::Bytes;
 use portunus_brokers::mqtt::{self, MqttServer, MqttVersion, Outgoing, Presence, Topic, qos};
@@ -9,62 +9,62 @@ use serde::{Deserialize, Serialize};
 use super::{Broker, BrokerApi};
 use crate::pace::Api;
 
-/// Its package name, as Janus has it.
+/// Its package name, as in Janus.
 pub(crate) const MQTT: &str = "janus.transport.mqtt";
 
-/// Who we are by default.
+/// The default client id.
 const CLIENT_ID: &str = "portunus";
 
 /// The transport by MQTT.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MqttConfig {
-    /// What is the same for all brokers.
+    /// The common configuration.
     #[serde(flatten)]
     pub common: BrokerApi,
-    /// Where the broker is.
+    /// The broker's address.
     #[serde(flatten)]
     pub server: MqttServer,
-    /// TLS to it.
+    /// The configuration of TLS.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// Topics.
+    /// The topics.
     #[serde(flatten)]
     pub api: MqttApi,
 }
 
-/// Where requests come from, and replies and events go to.
+/// The topics of requests, replies and events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MqttApi {
-    /// Requests.
+    /// The topic of requests.
     pub subscribe_topic: String,
-    /// How surely they come: 0, 1 or 2.
+    /// The QoS of requests: 0, 1 or 2.
     pub subscribe_qos: u8,
-    /// Replies and events.
+    /// The topic of replies and events.
     pub publish_topic: String,
-    /// How surely they go.
+    /// The QoS of replies and events.
     pub publish_qos: u8,
-    /// The same of the Admin API.
+    /// The topic of requests of the Admin API.
     pub admin_subscribe_topic: String,
-    /// The same of the Admin API.
+    /// The QoS of requests of the Admin API.
     pub admin_subscribe_qos: u8,
-    /// The same of the Admin API.
+    /// The topic of replies and events of the Admin API.
     pub admin_publish_topic: String,
-    /// The same of the Admin API.
+    /// The QoS of replies and events of the Admin API.
     pub admin_publish_qos: u8,
-    /// Whether others are told that we are there.
+    /// Whether the presence of the server is published.
     pub status_enabled: bool,
-    /// What is published when we are; empty: nothing.
+    /// The message of its presence. Empty means none.
     #[serde(with = "portunus_config::optional")]
     pub connect_message: Option<String>,
-    /// What is published when we are no more, by the broker if need be; empty: nothing.
+    /// The message of its absence, published by the broker if necessary. Empty means none.
     #[serde(with = "portunus_config::optional")]
     pub disconnect_message: Option<String>,
-    /// Where that is told.
+    /// The topic of these messages.
     pub status_topic: String,
-    /// How surely.
+    /// Their QoS.
     pub status_qos: u8,
-    /// Whether the broker keeps it.
+    /// Whether the broker retains them.
     pub status_retain: bool,
 }
 
@@ -184,7 +184,7 @@ impl Broker for Mqtt {
             Api::Admin => (&config.admin_publish_topic, config.admin_publish_qos),
         };
         let Reply { to, correlation } = reply.unwrap_or_default();
-        // Who asks may have the reply elsewhere, but nothing that breaks the connection.
+        // The requester chooses the reply topic, but must not break the connection.
         let to =
             to.filter(|to| self.0.server.mqtt_version == MqttVersion::V5 && mqtt::is_topic(to));
         Outgoing {

@@ -1,4 +1,4 @@
-//! The transport by NATS. Janus has none; its keys are those of the one by RabbitMQ.
+//! The transport by NATS. Janus has none; its keys are like those for RabbitMQ.
 
 use bytes::Bytes;
 use portunus_brokers::nats::{self, NatsServer, Outgoing};
@@ -15,31 +15,31 @@ pub(crate) const NATS: &str = "janus.transport.nats";
 /// The transport by NATS.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NatsConfig {
-    /// What is the same for all brokers.
+    /// The common configuration.
     #[serde(flatten)]
     pub common: BrokerApi,
-    /// Where the broker is.
+    /// The broker's address.
     #[serde(flatten)]
     pub server: NatsServer,
-    /// TLS to it.
+    /// The configuration of TLS.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// Subjects.
+    /// The subjects.
     #[serde(flatten)]
     pub api: NatsApi,
 }
 
-/// Where requests come from, and replies and events go to.
+/// The subjects of requests, replies and events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NatsApi {
-    /// Requests.
+    /// The subject of requests.
     pub to_janus: String,
-    /// Events, and replies to requests that name no subject for theirs.
+    /// The subject of events, and of replies to requests without a reply subject.
     pub from_janus: String,
-    /// The same of the Admin API.
+    /// The subject of requests of the Admin API.
     pub to_janus_admin: String,
-    /// The same of the Admin API.
+    /// The subject of events and replies of the Admin API.
     pub from_janus_admin: String,
 }
 

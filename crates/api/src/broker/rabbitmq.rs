@@ -1,4 +1,4 @@
-//! The transport by RabbitMQ, with the keys and queues of Janus's.
+//! The transport by RabbitMQ, with the keys and queues of Janus.
 
 use bytes::Bytes;
 use portunus_brokers::rabbitmq::{
@@ -11,67 +11,68 @@ use serde::{Deserialize, Serialize};
 use super::{Broker, BrokerApi};
 use crate::pace::Api;
 
-/// Its package name, as Janus has it.
+/// Its package name, as in Janus.
 pub(crate) const RABBITMQ: &str = "janus.transport.rabbitmq";
 
 /// The transport by RabbitMQ.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RabbitConfig {
-    /// What is the same for all brokers.
+    /// The common configuration.
     #[serde(flatten)]
     pub common: BrokerApi,
-    /// Where the broker is.
+    /// The broker's address.
     #[serde(flatten)]
     pub server: RabbitServer,
-    /// TLS to it.
+    /// The configuration of TLS.
     #[serde(flatten)]
     pub tls: BrokerTls,
-    /// Queues.
+    /// The queues.
     #[serde(flatten)]
     pub api: RabbitApi,
 }
 
-/// Where requests come from, and replies and events go to.
+/// The queues of requests, replies and events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RabbitApi {
-    /// The exchange for what we publish, which is made; none: the broker's own.
+    /// The exchange for published messages, which is declared. Without it the default exchange is
+    /// used.
     #[serde(with = "portunus_config::optional")]
     pub janus_exchange: Option<String>,
-    /// How it finds the queues of a message.
+    /// The type of the exchange.
     pub janus_exchange_type: ExchangeType,
-    /// The queue of requests; none: it is called as `to_janus`. Else that is the routing key which binds it to an exchange of type
-    /// topic or direct.
+    /// The queue of requests, bound by `to_janus` to an exchange of type topic or direct. Without
+    /// it the queue is named `to_janus`.
     #[serde(with = "portunus_config::optional")]
     pub queue_name: Option<String>,
-    /// Requests.
+    /// The name or routing key of requests.
     pub to_janus: String,
-    /// Replies and events: the routing key, and the queue.
+    /// The routing key and queue of replies and events.
     pub from_janus: String,
-    /// Whether that queue is made.
+    /// Whether that queue is declared.
     pub declare_outgoing_queue: bool,
-    /// Whether the queue of requests outlives a restart of the broker.
+    /// Whether the queue of requests is durable.
     pub queue_durable: bool,
-    /// Whether it ends when nobody listens to it.
+    /// Whether it is deleted without a consumer.
     pub queue_autodelete: bool,
-    /// Whether nobody else may listen to it.
+    /// Whether it is exclusive to this connection.
     pub queue_exclusive: bool,
-    /// The same of the Admin API.
+    /// As `queue_name`, for the Admin API.
     #[serde(with = "portunus_config::optional")]
     pub queue_name_admin: Option<String>,
-    /// The same of the Admin API.
+    /// As `to_janus`, for the Admin API.
     pub to_janus_admin: String,
-    /// The same of the Admin API.
+    /// As `from_janus`, for the Admin API.
     pub from_janus_admin: String,
-    /// The same of the Admin API.
+    /// As `declare_outgoing_queue`, for the Admin API.
     pub declare_outgoing_queue_admin: bool,
-    /// The same of the Admin API.
+    /// As `queue_durable`, for the Admin API.
     pub queue_durable_admin: bool,
-    /// The same of the Admin API.
+    /// As `queue_autodelete`, for the Admin API.
     pub queue_autodelete_admin: bool,
-    /// The same of the Admin API.
+    /// As `queue_exclusive`, for the Admin API.
     pub queue_exclusive_admin: bool,
-    /// Whether a reply goes to the queue that its request names in `reply_to`, if it names one.
+    /// Whether a reply goes to the queue in `reply_to` of its request.
     pub use_reply_to: bool,
 }
 

@@ -1,11 +1,12 @@
-//! The transport, whatever the broker is.
+//! The transport, for any kind of broker.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use portunus_admin::Administration;
 use portunus_brokers::{Arrival, Connection, Incoming, Publisher, Reply};
-use portunus_core::{Client, Gateway, Object, Outbox, Requester};
+use portunus_core::{Client, Object, Outbox, Requester};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
@@ -17,25 +18,25 @@ use crate::listen::stopped;
 use crate::pace::{Api, Requests};
 use crate::{Counters, reply};
 
-/// Requests of the Admin API that may wait for their turn; further ones are refused, so that they do not hold up those of the
-/// Janus API.
+/// The most waiting requests of the Admin API. Further ones are refused, so that they do not hold
+/// up the Janus API.
 const ADMIN_WAITING: usize = 64;
 
-/// Bytes of messages that may wait for the broker, whatever other clients hold.
+/// The most bytes of messages that wait for the broker, in addition to the memory of other clients.
 const PREPAID: usize = 1 << 20;
 
 /// How long the last messages may take at the end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What all transports share.
+/// The state that all transports share.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    pub(crate) gateway: Gateway,
+    pub(crate) administration: Administration,
     pub(crate) counters: Arc<Counters>,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// The way to one broker.
+/// The connection to one broker.
 struct Link<B: Broker> {
     broker: B,
     publisher: Publisher<B::Outgoing>,
@@ -65,7 +66,8 @@ pub(crate) async fn serve<B: Broker>(
 }
 
 impl<B: Broker> Link<B> {
-    /// Gives each API what is for it: the requests, and the Janus API what becomes of the connection too.
+    /// Passes each API its messages: the requests, and to the Janus API the states of the
+    /// connection as well.
     async fn sort(
         &self,
         mut arrivals: mpsc::Receiver<Arrival>,
@@ -99,7 +101,7 @@ impl<B: Broker> Link<B> {
         }
     }
 
-    /// Serves one API until the server stops. A client that is cut off gives way to another.
+    /// Serves one API until the server stops. Replaces a client that was disconnected.
     async fn serve(&self, api: Api, mut arrivals: mpsc::Receiver<Arrival>) {
         let mut stop = self.shared.stop.clone();
         loop {
@@ -110,11 +112,14 @@ impl<B: Broker> Link<B> {
                 () = stopped(&mut stop) => false,
             };
             if !is_cut_off {
-                // The last events say that calls have ended.
+                // The last events report the ends of calls.
                 let last = self.drain(api, &lane, &mut outbox);
                 let _ = timeout(LAST_WORDS, last).await;
             }
-            self.shared.gateway.client_gone(&lane.client);
+            self.shared
+                .administration
+                .gateway()
+                .client_gone(&lane.client);
             if !is_cut_off {
                 return;
             }
@@ -129,7 +134,9 @@ impl<B: Broker> Link<B> {
 
     fn lane(&self, api: Api) -> (Lane, Outbox) {
         let requester = Requester::by_broker(B::NAME);
-        let purse = api.memory(&self.shared.gateway).purse(requester.address());
+        let purse = api
+            .memory(self.shared.administration.gateway())
+            .purse(requester.address());
         // The prepaid amount stays available even if strangers hold the rest of the budget.
         let purse = purse.open(PREPAID, PREPAID).unwrap_or(purse);
         let (client, outbox) = Client::pushed(B::PACKAGE, requester, purse);
@@ -140,11 +147,11 @@ impl<B: Broker> Link<B> {
         (Lane::new(api, client), outbox)
     }
 
-    /// Hands what comes to the gateway.
+    /// Passes requests to the gateway.
     async fn read(&self, api: Api, lane: &Lane, arrivals: &mut mpsc::Receiver<Arrival>) {
-        let gateway = &self.shared.gateway;
+        let administration = &self.shared.administration;
         let max = self.broker.common().max_message;
-        let mut requests = Requests::new(api, gateway, &lane.client, &lane.pace);
+        let mut requests = Requests::new(api, administration, &lane.client, &lane.pace);
         while let Some(arrival) = requests.meanwhile(arrivals.recv()).await {
             let Incoming { payload, reply, .. } = match arrival {
                 Arrival::Message(message) => message,
@@ -163,7 +170,7 @@ impl<B: Broker> Link<B> {
         }
     }
 
-    /// Sends replies and events in their order; ends when the gateway has cut the client off.
+    /// Sends replies and events in order. Returns when the gateway has disconnected the client.
     async fn write(&self, api: Api, lane: &Lane, outbox: &mut Outbox) {
         while let Some(posted) = outbox.recv_posted().await {
             let reply = lane.reply_of(&posted);
@@ -192,7 +199,7 @@ impl<B: Broker> Link<B> {
         self.publisher.publish(outgoing).await;
     }
 
-    /// Tells whoever watches the server what became of the connection.
+    /// Publishes the state of the connection as an event.
     fn tell(&self, client: &Client, state: &Arrival) {
         let name = match state {
             Arrival::Connected => {
@@ -204,7 +211,7 @@ impl<B: Broker> Link<B> {
             Arrival::Failed { .. } => "failed",
             Arrival::Message(_) => return,
         };
-        let events = self.shared.gateway.events();
+        let events = self.shared.administration.gateway().events();
         events.transport(B::PACKAGE, client.told_id(), || match state {
             Arrival::Failed { code, reason } => Object::new()
                 .with("event", name)

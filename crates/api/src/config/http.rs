@@ -15,24 +15,26 @@ use super::values::{addresses, base_path, visible};
 pub struct HttpConfig {
     /// Whether plain HTTP is served.
     pub enabled: bool,
-    /// Addresses to listen on; empty means all, IPv6 and IPv4.
+    /// The addresses to listen on. Empty means all, IPv6 and IPv4.
     pub bind: Vec<IpAddr>,
-    /// The port of plain HTTP; 0 lets the kernel choose.
+    /// The port of plain HTTP. 0 lets the kernel choose.
     pub port: u16,
-    /// Whether HTTPS is served as well; it needs [`TlsConfig`](crate::TlsConfig).
+    /// Whether HTTPS is served as well, which needs [`TlsConfig`](crate::TlsConfig).
     pub https: bool,
     /// The port of HTTPS.
     pub https_port: u16,
-    /// Where the Janus API is: starts with a slash, does not end with one.
+    /// The path of the Janus API. It starts with a slash, and does not end with one.
     pub base_path: String,
     /// Whether the web pages are served at `/`.
     pub pages: bool,
-    /// Whether counters are served at `/metrics`.
+    /// Whether metrics are served at `/metrics`.
     pub metrics: bool,
-    /// The address and port of the counters, by plain HTTP. `None` serves them on the ports of HTTP and HTTPS.
+    /// The address and port of metrics, by plain HTTP. `None` serves them on the ports of HTTP and
+    /// HTTPS.
     #[serde(with = "portunus_config::optional")]
     pub metrics_bind: Option<SocketAddr>,
-    /// Networks that may read the counters at the ports of HTTP and HTTPS, beside programs on this machine.
+    /// Networks that may read metrics at the ports of HTTP and HTTPS, beside programs on this
+    /// machine.
     pub metrics_networks: Vec<Network>,
     /// The origins whose pages may show the server's pages in a frame, beside the server's own.
     pub frame_ancestors: Vec<String>,
@@ -40,19 +42,19 @@ pub struct HttpConfig {
     pub allow_origin: String,
     /// Whether API requests of another origin are refused with 403.
     pub enforce_origin: bool,
-    /// Bytes of the largest request body.
+    /// The largest request body in bytes.
     pub max_body: usize,
-    /// Connections open at a time, over all HTTP ports.
+    /// The most open connections over all HTTP ports.
     pub max_connections: usize,
-    /// The same of one client address; 0: no limit of its own.
+    /// The most open connections of one client address. 0 means no limit.
     pub max_connections_per_address: usize,
-    /// How long the body of a request may take to arrive. It does not limit how long the answer takes.
+    /// How long the body of a request may take to arrive. The answer has no limit.
     #[serde(with = "portunus_config::seconds")]
     pub request_timeout: Duration,
-    /// How long a long poll waits before it is answered with a keepalive.
+    /// How long a long poll waits for events before it gets a keepalive.
     #[serde(with = "portunus_config::seconds")]
     pub long_poll: Duration,
-    /// Whether each request is told to whoever watches, by an event.
+    /// Whether each request is published as an event.
     pub events: bool,
 }
 
@@ -76,7 +78,7 @@ impl Default for HttpConfig {
             max_connections: 10_000,
             max_connections_per_address: 2_500,
             request_timeout: Duration::from_secs(10),
-            // janus.js gives a long poll 60 s; proxies between often cut at 60 s too.
+            // janus.js allows 60 s for a long poll, and many proxies close connections after 60 s.
             long_poll: Duration::from_secs(30),
             events: true,
         }
@@ -129,7 +131,8 @@ impl Configuration for HttpConfig {
     }
 }
 
-/// Refuses what is not an origin: in a Content Security Policy, a `;` begins another directive, and a space another source.
+/// Refuses what is not an origin. In a Content Security Policy a `;` would start another directive,
+/// and a space another source.
 fn ancestor(origin: &str) -> Result<(), String> {
     let rest = origin
         .strip_prefix("https://")

@@ -1,4 +1,4 @@
-//! How the transports are set up. The defaults are those that an application written for Janus expects.
+//! The configuration of the transports. The defaults are those of Janus.
 
 mod http;
 mod unix;
@@ -14,7 +14,7 @@ pub use whip::{IceServer, WhipAuthorization, WhipConfig};
 
 use crate::{AdminApiConfig, MqttConfig, NatsConfig, RabbitConfig, TlsConfig};
 
-/// All transports.
+/// The configuration of all transports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ApiConfig {
     /// HTTP: the Janus API by long polling, and the web pages.

@@ -11,18 +11,18 @@ use super::values::{FileMode, socket};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnixConfig {
-    /// The path of the socket. `None` turns the transport off.
+    /// The path of the socket. `None` disables the transport.
     #[serde(with = "portunus_config::optional")]
     pub path: Option<PathBuf>,
     /// Its type.
     pub kind: UnixKind,
     /// The permissions of the socket's file.
     pub mode: FileMode,
-    /// Bytes of the largest request; a larger one is answered with error 454.
+    /// The largest request in bytes. Larger ones get error 454.
     pub max_message: usize,
-    /// Clients at a time.
+    /// The most clients.
     pub max_connections: usize,
-    /// Whether clients that come and go are told to whoever watches, by events.
+    /// Whether clients that come and go are published as events.
     pub events: bool,
 }
 
@@ -32,7 +32,7 @@ impl Default for UnixConfig {
             path: None,
             kind: UnixKind::Seqpacket,
             mode: FileMode(0o660),
-            // Stays under Linux's default limit of a packet (net.core.wmem_default, 212992).
+            // Below Linux's default limit of a packet (net.core.wmem_default, 212992).
             max_message: 128 << 10,
             max_connections: 1_000,
             events: true,
@@ -61,6 +61,6 @@ impl Configuration for UnixConfig {
 pub enum UnixKind {
     /// SOCK_SEQPACKET: a connection for each client.
     Seqpacket,
-    /// SOCK_DGRAM: clients are known by the path that they bound.
+    /// SOCK_DGRAM: clients are identified by the paths that they bound.
     Datagram,
 }

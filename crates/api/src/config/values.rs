@@ -1,4 +1,4 @@
-//! Values that several sections have, and what may stand in them.
+//! Values that several sections have, and their checks.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use portunus_config::Probe;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The permission bits of a file; in octal as text, such as `660`.
+/// The permission bits of a file. As text in octal, such as `660`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMode(pub u32);
 
@@ -27,7 +27,7 @@ impl Serialize for FileMode {
     }
 }
 
-/// Refuses what cannot be the path of an API.
+/// Refuses an invalid path of an API.
 pub(crate) fn base_path(path: &str) -> Result<(), String> {
     let segment = |s: &str| {
         !s.is_empty()
@@ -46,19 +46,19 @@ pub(crate) fn base_path(path: &str) -> Result<(), String> {
     }
 }
 
-/// Whether something can stand in a header.
+/// Whether the text is valid in a header.
 pub(super) fn visible(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Looks for the addresses that the key `bind` of a section names.
+/// Checks the addresses in the key `bind` of a section.
 pub(crate) fn addresses(probe: &mut Probe, bind: &[IpAddr]) {
     for address in bind {
         probe.address("bind", *address);
     }
 }
 
-/// Looks whether there can be a Unix socket at a path.
+/// Checks whether a Unix socket can be made at a path.
 pub(crate) fn socket(probe: &mut Probe, key: &str, path: &Path) {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

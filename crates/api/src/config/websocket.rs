@@ -14,31 +14,31 @@ use super::values::addresses;
 pub struct WebSocketConfig {
     /// Whether plain WebSocket is served.
     pub enabled: bool,
-    /// Addresses to listen on; empty means all, IPv6 and IPv4.
+    /// The addresses to listen on. Empty means all, IPv6 and IPv4.
     pub bind: Vec<IpAddr>,
-    /// The port of plain WebSocket; 0 lets the kernel choose.
+    /// The port of plain WebSocket. 0 lets the kernel choose.
     pub port: u16,
-    /// Whether secure WebSocket is served as well; it needs [`TlsConfig`](crate::TlsConfig).
+    /// Whether secure WebSocket is served as well, which needs [`TlsConfig`](crate::TlsConfig).
     pub wss: bool,
     /// The port of secure WebSocket.
     pub wss_port: u16,
-    /// After how long without a frame from the client a ping is sent; zero: never.
+    /// The time without a frame from the client after which a ping is sent. 0 disables it.
     #[serde(with = "portunus_config::seconds")]
     pub ping_interval: Duration,
     /// How long after a ping the client may be silent before it counts as gone.
     #[serde(with = "portunus_config::seconds")]
     pub ping_timeout: Duration,
-    /// Bytes of the largest request. A larger one is answered with error 454; one that is more than
-    /// four times as large closes the connection.
+    /// The largest request in bytes. Larger ones get error 454. More than four times this size
+    /// closes the connection.
     pub max_message: usize,
-    /// How long a client may not read what it is sent before it is disconnected.
+    /// How long a client may not read before it is disconnected.
     #[serde(with = "portunus_config::seconds")]
     pub write_timeout: Duration,
-    /// Connections open at a time, over all WebSocket ports.
+    /// The most open connections over all WebSocket ports.
     pub max_connections: usize,
-    /// The same of one client address; 0: no limit of its own.
+    /// The most open connections of one client address. 0 means no limit.
     pub max_connections_per_address: usize,
-    /// Whether connections that come and go are told to whoever watches, by events.
+    /// Whether connections and disconnections are published as events.
     pub events: bool,
 }
 

@@ -13,17 +13,17 @@ use super::values::visible;
 pub struct WhipConfig {
     /// Whether `/whip` and `/whep` are served.
     pub enabled: bool,
-    /// What a client's token has to open.
+    /// Who checks a client's token.
     pub authorization: WhipAuthorization,
-    /// STUN and TURN servers that clients are told of.
+    /// STUN and TURN servers for clients.
     pub ice_servers: Vec<IceServer>,
-    /// The origins whose pages may use it; `*`: all.
+    /// The origins whose pages may use it. `*` means all.
     pub allow_origins: Vec<String>,
-    /// Publishers and viewers at a time.
+    /// The most publishers and viewers.
     pub max_sessions: usize,
-    /// Bytes of the largest offer, answer or fragment.
+    /// The largest offer, answer or fragment in bytes.
     pub max_body: usize,
-    /// How long a client may take from the answer until media can flow.
+    /// The time limit from the answer until media can flow.
     #[serde(with = "portunus_config::seconds")]
     pub connect_timeout: Duration,
 }
@@ -36,7 +36,7 @@ impl Default for WhipConfig {
             ice_servers: Vec::new(),
             allow_origins: vec!["*".into()],
             max_sessions: 100_000,
-            // A browser that watches 50 speakers of a room offers some 250 KiB.
+            // A browser that watches 50 speakers of a room offers about 250 KiB.
             max_body: 1 << 20,
             connect_timeout: Duration::from_secs(30),
         }
@@ -69,13 +69,13 @@ fn origin_or_any(origin: &str) -> Result<(), String> {
     ))
 }
 
-/// Who decides on the bearer tokens of WHIP and WHEP.
+/// Who checks the bearer tokens of WHIP and WHEP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WhipAuthorization {
-    /// The API secret and the tokens of the Janus API, where it has any; then the plugin.
+    /// The core by the API secret and tokens of the Janus API, if it has any; then the plugin.
     Api,
-    /// The plugin alone: a stream without a token of its own is open to everybody.
+    /// Only the plugin. A stream without a token of its own is open to everybody.
     Plugin,
 }
 
@@ -88,16 +88,16 @@ pub enum WhipAuthorization {
 pub struct IceServer {
     /// Its URL (RFC 7064, RFC 7065), such as `turn:turn.example.org:3478?transport=udp`.
     pub url: String,
-    /// For TURN.
+    /// The user name for TURN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
-    /// For TURN.
+    /// The credential for TURN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
 }
 
 impl IceServer {
-    /// Refuses what cannot be told to a client.
+    /// Refuses what cannot be sent in a header.
     fn check(&self) -> Result<(), String> {
         let given = [
             Some(&self.url),

@@ -1,4 +1,5 @@
-//! Cross-origin requests (https://fetch.spec.whatwg.org/#http-cors-protocol): applications live on other
+//! Cross-origin requests (https://fetch.spec.whatwg.org/#http-cors-protocol), since applications
+//! have other origins than the server.
 //! origins than the server.
 
 use axum::http::header::{
@@ -10,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use crate::HttpConfig;
 
-/// Whether the request's origin may use the API; always, unless the configuration enforces it.
+/// Whether the request's origin may use the API. Always true unless the configuration enforces it.
 pub(crate) fn allowed(config: &HttpConfig, request: &HeaderMap) -> bool {
     if !config.enforce_origin || config.allow_origin == "*" {
         return true;
@@ -25,7 +26,7 @@ pub(crate) fn allowed(config: &HttpConfig, request: &HeaderMap) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Adds what a browser needs to hand the response to the application.
+/// Adds the headers that let the application read the response.
 pub(crate) fn add_headers(config: &HttpConfig, request: &HeaderMap, response: &mut HeaderMap) {
     let Ok(origin) = HeaderValue::from_str(&config.allow_origin) else {
         return;

@@ -1,4 +1,4 @@
-//! What HTTP reads from disks: on a bounded number of threads, so that a disk that hangs holds up nothing else.
+//! Disk reads for HTTP on a bounded number of threads, so that a hanging disk delays nothing else.
 
 use std::fs::File;
 use std::io;
@@ -13,19 +13,19 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Threads that may wait for disks at a time, of the 512 that tokio has for all that blocks.
+/// The most threads that wait for disks, of tokio's 512 blocking threads.
 const MOST: usize = 16;
-/// So long a place among them and the disk are waited for.
+/// How long a request waits for a thread and the disk.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes that are read at a time.
+/// The size of a read, in bytes.
 const PIECE: u64 = 64 << 10;
 
-/// The disk did not answer in time, or has not answered those who asked before.
+/// The disk did not answer in time, or still blocks earlier requests.
 #[derive(Debug, thiserror::Error)]
 #[error("the disk does not answer")]
 pub(crate) struct NoAnswer;
 
-/// Those who wait for disks.
+/// The threads that wait for disks.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     places: Arc<Semaphore>,
@@ -46,7 +46,8 @@ impl Disk {
         }
     }
 
-    /// Does what may block. It keeps its place until it is done, whoever has given up waiting.
+    /// Runs a function that may block. It holds its place until it ends, even if the request times
+    /// out.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -67,7 +68,7 @@ impl Disk {
             .ok_or(NoAnswer)
     }
 
-    /// `len` bytes of a file from `at` on, as they are read.
+    /// Streams `len` bytes of a file from `at` on.
     pub(crate) fn read(
         self,
         file: File,
@@ -103,7 +104,11 @@ impl Disk {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -125,15 +130,15 @@ mod tests {
                 hung.wait();
             })
         };
-        // Those who give up are followed by others, as clients do that try again.
+        // New requests follow those that time out, like clients that retry.
         for _ in 0..5 {
             let answers = join_all(std::iter::repeat_with(ask).take(20)).await;
             assert!(answers.iter().all(Result::is_err));
         }
         assert_eq!(begun.load(SeqCst), 3);
-        // What else may block goes on.
+        // Other blocking work continues.
         assert_eq!(spawn_blocking(|| 7).await.unwrap(), 7);
-        // When the disk answers again, so does this.
+        // Requests succeed again once the disk answers.
         let released = Arc::clone(&hung);
         spawn_blocking(move || released.wait()).await.unwrap();
         let answered = async { while disk.ask(|| ()).await.is_err() {} };
@@ -156,7 +161,7 @@ mod tests {
             let (from, to) = (at as usize, (at + len) as usize);
             assert_eq!(pieces.concat(), &bytes[from..to]);
         }
-        // It became shorter meanwhile.
+        // The file has become shorter.
         assert!(read(299_999, 2).await.is_err());
     }
 }

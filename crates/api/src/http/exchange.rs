@@ -1,4 +1,5 @@
-//! What requests over HTTP have in common, whichever API they are of: ids in the path, JSON in the body, JSON back.
+//! Common parts of requests over HTTP to both APIs: ids in the path, JSON in the body, JSON in the
+//! response.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,10 +16,10 @@ use super::Shared;
 use crate::bodies::{BodyError, RequestBody};
 use crate::reply;
 
-/// The error of a server that takes no new sessions.
+/// The error code of a server that accepts no new sessions.
 const NOT_ACCEPTING: u64 = 472;
 
-/// The session and handle that a request's path names, as they are written there.
+/// The session and handle in a request's path, as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Path<'a> {
     pub(crate) session: Option<&'a str>,
@@ -26,7 +27,7 @@ pub(crate) struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Parses what follows the base path; none if there is too much of it.
+    /// Parses the path after the base path. Returns `None` if it has more segments.
     pub(crate) fn parse(rest: &'a str) -> Option<Self> {
         let mut parts = rest.split('/').skip(1).filter(|part| !part.is_empty());
         let path = Self {
@@ -37,15 +38,16 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Reads the message in the body of a POST, and puts the ids of the path into it. The share pays for
-/// it. The error is the response that says what is wrong.
+/// Reads the message in the body of a POST, and adds the ids of the path. The share pays for it.
+/// The error is the response.
 pub(crate) async fn message(
     shared: &Shared,
     path: Path<'_>,
     body: RequestBody,
 ) -> Result<(Value, Share), Response> {
     let max = shared.config.max_body;
-    // What a plugin takes its time for is not given up: it would be done all the same, and nobody told.
+    // The time limit does not apply to the plugin: its work would be done anyway, and the client
+    // would not learn the result.
     let limit = shared.config.request_timeout;
     let Ok(body) = timeout(limit, body.read(max)).await else {
         shared.counters.refused.add(1);
@@ -56,7 +58,7 @@ pub(crate) async fn message(
         Ok((body, share))
     });
     let (body, share) = paid.map_err(|error| {
-        // The connection cannot be used any more: the rest of the body may still be on its way.
+        // The connection is unusable, since the rest of the body may follow.
         shared.counters.refused.add(1);
         match error {
             BodyError::Broken => {
@@ -74,7 +76,7 @@ pub(crate) async fn message(
     Ok((message, share))
 }
 
-/// There is no memory for a request.
+/// The response without memory for a request.
 fn over_budget(error: OverBudget) -> Response {
     let mut response = json_response(&ApiError::from(error).reply(None, None));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -118,7 +120,7 @@ fn merged(body: &[u8], path: Path<'_>) -> Result<Value, ApiError> {
     Ok(message)
 }
 
-/// A transaction for requests that come without one.
+/// A transaction for requests without one.
 pub(crate) fn transaction() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("http{}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -141,7 +143,7 @@ pub(crate) fn json_response(value: &Value) -> Response {
     response
 }
 
-/// The reply to a request. One that a server refuses which takes nobody new says when to try again.
+/// Returns the response with a reply. If the server accepts no new clients, it says when to retry.
 pub(crate) fn reply_response(reply: &Value) -> Response {
     let mut response = json_response(reply);
     if reply.pointer("/error/code").and_then(Value::as_u64) == Some(NOT_ACCEPTING) {
@@ -159,7 +161,7 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

@@ -1,4 +1,4 @@
-//! Files of plugins that everybody may have who knows their path.
+//! Public files of plugins.
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -19,7 +19,7 @@ use portunus_core::{Gateway, PublicFile};
 
 use super::disk::Disk;
 
-/// Serves the files of plugins, and `rest` where there is none.
+/// Serves the files of plugins, and `rest` for other paths.
 pub(crate) fn before<S: Clone + Send + Sync + 'static>(
     rest: Router<S>,
     gateway: Gateway,
@@ -50,30 +50,30 @@ async fn serve(
     }
 }
 
-/// A file that is there.
+/// An open file.
 #[derive(Debug)]
 struct Opened {
     file: File,
     kind: String,
-    /// It may grow: this is how long it was.
+    /// Its length when it was opened. It may grow.
     len: u64,
     modified: Option<SystemTime>,
 }
 
-/// What of a file is asked for.
+/// The requested part of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     All,
     Part(RangeInclusive<u64>),
-    /// What it does not have.
+    /// A part that the file does not have.
     Beyond,
 }
 
 impl Opened {
-    /// It blocks. None: there is no such file.
+    /// Opens the file. Blocks. Returns `None` if there is no such file.
     fn open(file: PublicFile) -> Option<Self> {
         let path = file.locate()?;
-        // A pipe would be waited for.
+        // Opening a pipe would block.
         let is_file = path.metadata().is_ok_and(|it| it.is_file());
         let file = is_file.then(|| File::open(&path).ok()).flatten()?;
         let metadata = file.metadata().ok()?;
@@ -89,7 +89,7 @@ impl Opened {
         let asked = request.headers();
         let mut response = Response::default();
         let headers = response.headers_mut();
-        // A file may still grow.
+        // The file may grow.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -134,7 +134,7 @@ fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// What is in a file, by its name.
+/// Returns the media type for a file name.
 fn kind(path: &Path) -> String {
     match path.extension().and_then(|it| it.to_str()) {
         Some("opus") => "audio/ogg".to_owned(),
@@ -144,7 +144,8 @@ fn kind(path: &Path) -> String {
     }
 }
 
-/// Whether the client has the file as it was modified last, in whole seconds (RFC 9110 section 13.1.3).
+/// Whether the client has the last modification of the file, in whole seconds (RFC 9110 section
+/// 13.1.3).
 fn is_known(asked: &HeaderMap, modified: Option<SystemTime>) -> bool {
     let seconds = |time: SystemTime| {
         let since = time.duration_since(SystemTime::UNIX_EPOCH);
@@ -152,12 +153,13 @@ fn is_known(asked: &HeaderMap, modified: Option<SystemTime>) -> bool {
     };
     let since = asked.get(IF_MODIFIED_SINCE).and_then(|it| it.to_str().ok());
     let since = since.and_then(|text| httpdate::parse_http_date(text).ok());
-    // A range is asked for by those who know the file already.
+    // Clients request ranges of files that they know.
     let pair = since.zip(modified).filter(|_| !asked.contains_key(RANGE));
     pair.is_some_and(|(since, modified)| seconds(modified) <= seconds(since))
 }
 
-/// What is asked for of a file of `len` bytes (RFC 9110 section 14.2). Of several parts all of it is given.
+/// Returns the requested part of a file of `len` bytes (RFC 9110 section 14.2). Several parts yield
+/// the whole file.
 fn wanted(asked: &HeaderMap, len: u64, modified: Option<&str>) -> Wanted {
     let is_other = |it: &HeaderValue| it.to_str().ok() != modified;
     let range = asked.get(RANGE).and_then(|it| it.to_str().ok());
@@ -176,7 +178,7 @@ fn wanted(asked: &HeaderMap, len: u64, modified: Option<&str>) -> Wanted {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Signs of life: `/livez` for supervisors, `/readyz` for load balancers.
+//! Health checks: `/livez` for supervisors, `/readyz` for load balancers.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use portunus_core::Gateway;
 
 const OK: &str = "ok\n";
 
-/// All signs of life. `/healthz` is the former name of `/livez`.
+/// Returns the router of all health checks. `/healthz` is the former name of `/livez`.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(gateway: Gateway) -> Router<S> {
     Router::new()
         .route("/livez", get(live))
@@ -19,12 +19,13 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(gateway: Gateway) -> Rout
         .with_state(gateway)
 }
 
-/// Whether this process works: each part that is stuck is a line. It is not about load: a restart would help nobody.
+/// Whether this process works. Each stuck part is a line. Load does not count, since a restart
+/// would not help.
 async fn live(State(gateway): State<Gateway>) -> Response {
     judge(gateway.stuck())
 }
 
-/// Whether new clients are taken: each reason against it is a line.
+/// Whether new clients are accepted. Each reason against it is a line.
 async fn ready(State(gateway): State<Gateway>) -> Response {
     let reasons = gateway.not_ready().into_iter();
     let mut all: Vec<_> = reasons.map(|reason| reason.to_string()).collect();

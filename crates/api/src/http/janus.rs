@@ -16,9 +16,9 @@ use super::exchange::{self, Path, empty, json_response, reply_response, transact
 use super::{Shared, cors};
 use crate::bodies::RequestBody;
 use crate::pace::Api;
-use crate::{listen, told, websocket};
+use crate::{listen, notifications, websocket};
 
-/// Answers what comes to the base path or below it; a WebSocket may be opened there.
+/// Answers requests at the base path and below it. A WebSocket may be opened there.
 pub(crate) async fn entry(
     State(shared): State<Arc<Shared>>,
     client: Option<Extension<listen::Client>>,
@@ -36,7 +36,7 @@ pub(crate) async fn entry(
             let purse = listen::purse(connection.as_ref());
             if let Some(Extension(connection)) = connection {
                 let events = shared.gateway.events();
-                told::request(events, &client, Api::Janus, connection.address);
+                notifications::request(events, &client, Api::Janus, connection.address);
             }
             handle(shared, client, purse, request).await
         }
@@ -106,7 +106,7 @@ async fn post(shared: &Shared, client: &Client, path: Path<'_>, body: RequestBod
     }
 }
 
-/// Answers a long poll: waits for events of a session.
+/// Answers a long poll, which waits for events of a session.
 async fn poll(shared: &Shared, requester: Requester, path: Path<'_>, query: &str) -> Response {
     let Some(id) = path.session else {
         return empty(StatusCode::NOT_FOUND);
@@ -148,7 +148,7 @@ async fn poll(shared: &Shared, requester: Requester, path: Path<'_>, query: &str
     }
 }
 
-/// What a long poll asks for.
+/// The options of a long poll.
 #[derive(Debug)]
 struct Query {
     max_events: usize,
@@ -168,7 +168,7 @@ impl Query {
                 "maxev" => parsed.max_events = value.parse().unwrap_or(1).max(1),
                 "apisecret" => parsed.api_secret = Some(value.into_owned()),
                 "token" => parsed.token = Some(value.into_owned()),
-                // `rid` is there to get around caches.
+                // `rid` is there to bypass caches.
                 _ => {}
             }
         }

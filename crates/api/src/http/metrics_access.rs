@@ -1,4 +1,4 @@
-//! Who may read the counters at the ports that are for everybody.
+//! Access to the metrics at the public ports.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use portunus_core::{Gateway, Network};
 
 use crate::requester::Sender;
 
-/// The answer to a client that may not read the counters.
+/// The response to other clients.
 const REFUSED: &str = "The counters are for programs on the server's machine. The key http.metrics_networks of its configuration lets \
      others read them, and http.metrics_bind gives them an address of their own.\n";
 
-/// Lets in programs on this machine, and clients in the configured networks.
+/// Admits programs on this machine, and clients in the configured networks.
 #[derive(Debug, Clone)]
 pub(crate) struct MetricsAccess {
     networks: Arc<[Network]>,
@@ -31,7 +31,7 @@ impl MetricsAccess {
     }
 
     fn allows(&self, sender: &Sender) -> bool {
-        // A proxy that names no client may hand on requests of anybody.
+        // A proxy that names no client may pass on requests of anybody.
         let is_named = !sender.is_hidden;
         let ip = sender.address.ip();
         (is_named && self.networks.iter().any(|it| it.contains(ip)))
@@ -39,7 +39,7 @@ impl MetricsAccess {
     }
 }
 
-/// Refuses the requests of all other clients.
+/// Refuses the requests of other clients.
 pub(crate) async fn guard(
     State(access): State<MetricsAccess>,
     Extension(sender): Extension<Sender>,

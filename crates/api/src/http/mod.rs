@@ -1,4 +1,5 @@
-//! The HTTP server: the Janus API by long polling, WHIP and WHEP, the web pages, health and counters.
+//! The HTTP server: the Janus API by long polling, WHIP and WHEP, the web pages, health checks and
+//! metrics.
 
 pub(crate) mod cors;
 mod disk;
@@ -6,7 +7,7 @@ pub(crate) mod exchange;
 mod files;
 mod health;
 mod janus;
-mod metrics;
+pub(crate) mod metrics;
 mod metrics_access;
 pub(crate) mod pages;
 
@@ -18,21 +19,22 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 use portunus_core::{Client, Gateway};
 
+use metrics::Sources;
 use metrics_access::MetricsAccess;
 use pages::Site;
 
 use crate::packages::HTTP;
 use crate::{Counters, HttpConfig, WhipConfig, websocket, whip};
 
-/// What the handlers of requests share.
+/// The state that the handlers of requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: HttpConfig,
     pub(crate) gateway: Gateway,
-    /// All of HTTP is one client to the gateway: its events wait in the sessions.
+    /// The gateway's client for all of HTTP. Events wait in the sessions.
     pub(crate) client: Client,
     pub(crate) counters: Arc<Counters>,
-    /// A WebSocket may be opened at the base path too, so that one port is enough.
+    /// A WebSocket may be opened at the base path, so that one port suffices.
     pub(crate) websocket: Arc<websocket::Shared>,
 }
 
@@ -53,13 +55,14 @@ impl Shared {
     }
 }
 
-/// Everything that is served on the HTTP ports.
+/// Returns the router of the HTTP ports.
 pub(crate) fn router(
     config: &HttpConfig,
     whip: &WhipConfig,
     websocket: Arc<websocket::Shared>,
     gateway: Gateway,
     counters: Arc<Counters>,
+    sources: Sources,
 ) -> Router {
     let base = &config.base_path;
     let mut router = Router::new()
@@ -69,7 +72,7 @@ pub(crate) fn router(
         .merge(health::router(gateway.clone()));
     if config.metrics && config.metrics_bind.is_none() {
         let access = MetricsAccess::new(&config.metrics_networks, gateway.clone());
-        let metrics = metrics(gateway.clone(), counters.clone());
+        let metrics = metrics(sources);
         router = router.merge(metrics.layer(from_fn_with_state(access, metrics_access::guard)));
     }
     if whip.enabled {
@@ -85,15 +88,11 @@ pub(crate) fn router(
     router.with_state(Arc::new(shared))
 }
 
-/// What is served on the counters' own address.
-pub(crate) fn metrics_router(gateway: Gateway, counters: Arc<Counters>) -> Router {
-    metrics(gateway.clone(), counters).merge(health::router(gateway))
+/// Returns the router of the metrics port.
+pub(crate) fn metrics_router(gateway: Gateway, sources: Sources) -> Router {
+    metrics(sources).merge(health::router(gateway))
 }
 
-fn metrics<S: Clone + Send + Sync + 'static>(
-    gateway: Gateway,
-    counters: Arc<Counters>,
-) -> Router<S> {
-    let counted = metrics::Counted { gateway, counters };
-    Router::new().route("/metrics", get(metrics::serve).with_state(counted))
+fn metrics<S: Clone + Send + Sync + 'static>(sources: Sources) -> Router<S> {
+    Router::new().route("/metrics", get(metrics::serve).with_state(sources))
 }

@@ -14,17 +14,17 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::any;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
-/// What `make web` has built; nothing if it has not.
+/// The output of `make web`. Empty if that did not run.
 #[derive(RustEmbed)]
 #[folder = "../../web/dist"]
 #[allow_missing = true]
 struct Pages;
 
-/// Where the dashboard is in it, which is served on a port of its own.
+/// The folder of the dashboard, which has a port of its own.
 const DASHBOARD: &str = "admin/";
 
-/// What a page may load and ask: what is of its own origin, WebSocket too. It runs no script that got into it by a name or a
-/// text of a client (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
+/// The sources that a page may load from: its own origin, including WebSocket. Scripts injected by
+/// names or texts of clients do not run (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
 const POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors";
 
@@ -32,7 +32,7 @@ const POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none';
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
     kind: SiteKind,
-    /// Where their API is.
+    /// The path of their API.
     api_path: String,
     /// The Content Security Policy of each page.
     policy: HeaderValue,
@@ -45,16 +45,16 @@ enum SiteKind {
 }
 
 impl Site {
-    /// The pages for calls, with the path of the Janus API. Pages of these origins may show them in a frame, and so may
-    /// pages of their own.
+    /// The pages for calls, with the path of the Janus API. Pages of these origins may show them in
+    /// a frame, beside the server's own.
     pub(crate) fn calls(api_path: &str, frame_ancestors: &[String]) -> Self {
         let ancestors = frame_ancestors.iter().map(String::as_str);
         let ancestors: Vec<_> = ["'self'"].into_iter().chain(ancestors).collect();
         Site::new(SiteKind::Calls, api_path, &ancestors.join(" "))
     }
 
-    /// The dashboard, with the path of the Admin API. No page may put it in a frame, and have its user click on what that
-    /// does not show.
+    /// The dashboard, with the path of the Admin API. It may not be framed, which prevents
+    /// clickjacking.
     pub(crate) fn dashboard(api_path: &str) -> Self {
         Site::new(SiteKind::Dashboard, api_path, "'none'")
     }
@@ -64,12 +64,12 @@ impl Site {
         Site {
             kind,
             api_path: api_path.to_owned(),
-            // The configuration lets nothing through that is no header.
+            // The configuration accepts only valid header values.
             policy: policy.unwrap_or(HeaderValue::from_static("default-src 'none'")),
         }
     }
 
-    /// The file with this name.
+    /// Returns the file with this name.
     fn get(&self, name: &str) -> Option<EmbeddedFile> {
         match self.kind {
             SiteKind::Calls if name.starts_with(DASHBOARD) => None,
@@ -78,7 +78,8 @@ impl Site {
         }
     }
 
-    /// The file for a path: itself, a folder's index, or a page without its `.html`.
+    /// Returns the file for a path: the file itself, a folder's index, or a page without its
+    /// `.html`.
     fn find(&self, path: &str) -> Option<(String, EmbeddedFile)> {
         let name = match path.is_empty() || path.ends_with('/') {
             true => format!("{path}index.html"),
@@ -89,7 +90,7 @@ impl Site {
         found(name).or_else(|| found(page))
     }
 
-    /// What tells a page where its API is, as it is built (`web/parts`), and as it is to be.
+    /// The placeholder of the API's path in built pages (`web/parts`), and its value.
     fn told(&self) -> Option<(String, String)> {
         let (name, built) = match self.kind {
             SiteKind::Calls => ("portunus-api", "/janus"),
@@ -101,7 +102,7 @@ impl Site {
     }
 }
 
-/// Answers whatever is no part of an API.
+/// Answers requests outside of the APIs.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(site: Site) -> Router<S> {
     Router::new().fallback(any(serve).with_state(Arc::new(site)))
 }
@@ -130,7 +131,7 @@ fn answer(site: &Site, path: &str, headers: &HeaderMap) -> Response {
     if let Some((name, file)) = site.find(path) {
         return respond(&name, file, headers, site);
     }
-    // A folder's page without the slash at its end would resolve its links wrongly.
+    // A folder's page without a slash at its end would resolve its links wrongly.
     if !path.is_empty() && !path.ends_with('/') && site.get(&format!("{path}/index.html")).is_some()
     {
         return (StatusCode::FOUND, [(LOCATION, format!("/{path}/"))]).into_response();
@@ -168,7 +169,7 @@ fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, site: &Site) -> 
         None => Response::new(Body::from(file.data)),
     };
     let headers = response.headers_mut();
-    // Names of files stay the same over releases, so that each use asks whether the file has changed.
+    // File names do not change with releases, so browsers must check for changes.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     for (header, value) in [
@@ -203,10 +204,10 @@ const NOT_BUILT: &str = "<!doctype html>
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
-    /// The Content Security Policy of the first page.
+    /// Returns the Content Security Policy of the first page.
     async fn policy(site: Site) -> Vec<String> {
         let site = State(Arc::new(site));
         let response = serve(site, Method::GET, Uri::from_static("/"), HeaderMap::new()).await;

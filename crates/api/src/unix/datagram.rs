@@ -1,4 +1,5 @@
-//! SOCK_DGRAM: no connections; clients are known by the path that they bound, and replies go there.
+//! SOCK_DGRAM without connections: clients are identified by the paths that they bound, which get
+//! the replies.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,36 +20,36 @@ use super::{Shared, enlarge, instead_of};
 use crate::listen::stopped;
 use crate::pace::{Pace, Requests};
 use crate::packages::UNIX;
-use crate::{reply, told};
+use crate::{notifications, reply};
 
 /// How long a client's socket may be full before the client counts as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may be silent, with nothing sent to it either, before it is forgotten.
+/// How long a client may be idle in both directions before it is forgotten.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of requests of one client that wait for the gateway, their places counted; more are refused.
+/// The most bytes of waiting requests of a client, including their places. More are refused.
 const INBOX: usize = 4 << 20;
-/// What the place of a request takes.
+/// The size of a request's place, in bytes.
 const PLACE: usize = 64;
 
-/// The way to a client's task.
+/// The sender's side of a client's task.
 #[derive(Debug)]
 struct Inbox {
     requests: mpsc::UnboundedSender<Bytes>,
-    /// Bytes that wait.
+    /// The waiting bytes.
     waiting: Arc<AtomicUsize>,
 }
 
-/// Where a client's task takes its requests from.
+/// The receiver's side of a client's task.
 #[derive(Debug)]
 struct Waiting {
     requests: mpsc::UnboundedReceiver<Bytes>,
     bytes: Arc<AtomicUsize>,
 }
 
-/// Why a request does not reach a client's task.
+/// The reason why a request does not reach a client's task.
 #[derive(Debug)]
 enum Undelivered {
-    /// Too much waits before it.
+    /// Too many bytes wait.
     Full(Bytes),
     /// The task has ended.
     Gone(Bytes),
@@ -114,7 +115,7 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
             }
         };
         let (Some(path), Some(message)) = (sender.as_pathname(), buffer.get(..length)) else {
-            // Nobody to reply to.
+            // There is no address to reply to.
             shared.counters.refused.add(1);
             continue;
         };
@@ -141,7 +142,7 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
                 );
                 continue;
             }
-            // New, or gone and back again.
+            // A new client, or one that has returned.
             Err(Undelivered::Gone(message)) => message,
         };
         clients.retain(|_, inbox| !inbox.requests.is_closed());
@@ -161,7 +162,7 @@ pub(crate) async fn serve(socket: UnixDatagram, shared: Arc<Shared>) {
         };
         shared.counters.unix_connections.add(1);
         let (inbox, requests) = Inbox::new();
-        // Nothing waits there, and its task begins in a moment.
+        // The queue is empty, and its task is about to start.
         let _ = inbox.deliver(message);
         clients.insert(path.to_owned(), inbox);
         tokio::spawn(client(
@@ -181,7 +182,7 @@ fn refuse(socket: &UnixDatagram, path: &Path, reply: &Value) {
     }
 }
 
-/// One client, until it is gone: datagrams have no end, so that is when it cannot be sent to or is idle.
+/// Serves one client until it is unreachable or idle, since datagrams have no end.
 async fn client(
     socket: Arc<UnixDatagram>,
     path: PathBuf,
@@ -191,22 +192,22 @@ async fn client(
 ) {
     let _open = shared.counters.open_unix.hold();
     let (client, outbox) = Client::pushed(UNIX, Requester::unix(), purse);
-    let events = shared.gateway.events();
-    told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), true);
+    let events = shared.administration.gateway().events();
+    notifications::unix_connected(events, &client, shared.api, socket.as_raw_fd(), true);
     let pace = Pace::new();
     let outcome = tokio::select! {
         () = read(&shared, &client, &pace, requests) => Ok(()),
         outcome = write(&socket, &path, &shared, &pace, outbox) => outcome,
     };
-    shared.gateway.client_gone(&client);
-    told::disconnected(events, &client);
+    shared.administration.gateway().client_gone(&client);
+    notifications::disconnected(events, &client);
     if let Err(error) = outcome {
         tracing::debug!(%error, path = %path.display(), "Unix socket client is gone");
     }
 }
 
 async fn read(shared: &Shared, client: &Client, pace: &Pace, mut waiting: Waiting) {
-    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.administration, client, pace);
     while let Some(request) = requests.meanwhile(waiting.recv()).await {
         requests.take(&request).await;
     }
@@ -227,7 +228,7 @@ async fn write(
         };
         let Ok(posted) = posted else { return Ok(()) };
         let Some(posted) = posted else {
-            // The gateway has cut it off.
+            // The gateway has disconnected the client.
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
@@ -243,7 +244,7 @@ async fn write(
         }
         pace.wrote();
     }
-    // The last events say that calls have ended.
+    // The last events report the ends of calls.
     while let Some(posted) = outbox.try_recv_posted() {
         socket.try_send_to(posted.message.text().as_bytes(), path)?;
     }
@@ -262,7 +263,7 @@ async fn send(socket: &UnixDatagram, path: &Path, shared: &Shared, text: &str) -
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[tokio::test]

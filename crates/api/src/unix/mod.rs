@@ -1,4 +1,4 @@
-//! The Janus API and the Admin API over Unix sockets: a message a packet.
+//! The Janus API and the Admin API over Unix sockets, with a message in each packet.
 
 mod datagram;
 mod seqpacket;
@@ -10,7 +10,8 @@ use std::os::unix::net::UnixDatagram as StdDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portunus_core::{ClientAddress, Gateway, OverBudget, Purse, prices};
+use portunus_admin::Administration;
+use portunus_core::{ClientAddress, OverBudget, Purse, prices};
 use serde_json::Value;
 use socket2::SockRef;
 use tokio::net::UnixDatagram;
@@ -20,7 +21,7 @@ use tokio_seqpacket::UnixSeqpacketListener;
 use crate::pace::Api;
 use crate::{Counters, StartError, UnixConfig, UnixKind, reply};
 
-/// The buffer that is asked for: no message is longer, and lists of rooms are long.
+/// The requested buffer. It limits the length of messages, and lists of rooms are long.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// A bound socket that is not served yet.
@@ -29,7 +30,7 @@ pub(crate) struct Socket {
     api: Api,
     config: UnixConfig,
     kind: Kind,
-    /// Removes the file when the socket is not served any more.
+    /// Removes the socket's file on drop.
     _file: SocketFile,
 }
 
@@ -39,17 +40,17 @@ enum Kind {
     Datagram(UnixDatagram),
 }
 
-/// What all clients of the socket share.
+/// The state that all clients of the socket share.
 #[derive(Debug)]
 struct Shared {
     api: Api,
     config: UnixConfig,
-    gateway: Gateway,
+    administration: Administration,
     counters: Arc<Counters>,
     stop: watch::Receiver<bool>,
 }
 
-/// Binds the socket; the file of a server that is gone is replaced.
+/// Binds the socket, and replaces the file of a server that is gone.
 pub(crate) fn bind(api: Api, config: &UnixConfig, path: &Path) -> Result<Socket, StartError> {
     let key = match api {
         Api::Janus => "unix.path",
@@ -80,7 +81,7 @@ pub(crate) fn bind(api: Api, config: &UnixConfig, path: &Path) -> Result<Socket,
     })
 }
 
-/// Whether a process listens at `path`. Removes the socket's file if none does.
+/// Whether a process listens at `path`. Removes the socket's file if there is none.
 fn in_use(path: &Path) -> io::Result<bool> {
     let kind = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata.file_type(),
@@ -88,10 +89,10 @@ fn in_use(path: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     if !kind.is_socket() {
-        // Never remove what somebody else made.
+        // Files of others are never removed.
         return Err(io::Error::other("there is a file that is not a socket"));
     }
-    // Connecting to a socket of another type fails too, but differently from one that nobody serves.
+    // Connecting to a socket of another type fails, but with a different error than a stale socket.
     let connected = StdDatagram::unbound()?.connect(path);
     match connected {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -106,14 +107,14 @@ impl Socket {
     /// Serves clients until the server stops.
     pub(crate) async fn serve(
         self,
-        gateway: Gateway,
+        administration: Administration,
         counters: Arc<Counters>,
         stop: watch::Receiver<bool>,
     ) {
         let shared = Arc::new(Shared {
             api: self.api,
             config: self.config,
-            gateway,
+            administration,
             counters,
             stop,
         });
@@ -125,23 +126,26 @@ impl Socket {
 }
 
 impl Shared {
-    /// What a new client pays from, who costs a buffer for its requests.
+    /// Returns the purse of a new client, which pays for a receive buffer.
     fn purse(&self) -> Result<Purse, OverBudget> {
         let price = prices::CONNECTION.saturating_add(self.config.max_message);
-        let purse = self.api.memory(&self.gateway).purse(ClientAddress::Unix);
+        let purse = self
+            .api
+            .memory(self.administration.gateway())
+            .purse(ClientAddress::Unix);
         purse.open(price, prices::CONNECTION_PREPAID)
     }
 }
 
-/// Makes room for long messages, as far as the system allows.
+/// Raises the buffers for long messages as far as the system allows.
 fn enlarge(socket: &impl AsFd) {
     if let Err(error) = SockRef::from(socket).set_send_buffer_size(SEND_BUFFER) {
         tracing::debug!(%error, "cannot enlarge the Unix socket's buffer");
     }
 }
 
-/// What is said instead of a message that was not sent because no packet can be so long; none for another error, which is
-/// the client's end.
+/// Returns the error reply that replaces a message too long for a packet, or `None` for other
+/// errors, which end the client.
 fn instead_of(message: &Value, error: &io::Error) -> Option<Value> {
     if error.raw_os_error() != Some(libc::EMSGSIZE) {
         return None;
@@ -166,7 +170,11 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use serde_json::json;
 
     use super::*;

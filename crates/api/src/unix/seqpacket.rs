@@ -1,4 +1,4 @@
-//! SOCK_SEQPACKET: a connection for each client.
+//! SOCK_SEQPACKET with a connection for each client.
 
 use std::io;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{Shared, enlarge, instead_of};
 use crate::listen::{PAUSES, stopped};
 use crate::pace::{Pace, Requests};
 use crate::packages::UNIX;
-use crate::{reply, told};
+use crate::{notifications, reply};
 
-/// How long a client may not read what it is sent before it is disconnected.
+/// How long a client may not read before it is disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Accepts connections until the server stops.
@@ -42,7 +42,7 @@ pub(crate) async fn serve(mut listener: UnixSeqpacketListener, shared: Arc<Share
                 };
                 shared.counters.connections_refused.add(1);
                 let text = refusal.reply(None, None).to_string();
-                // A new socket has room for it; if not, the client sees the end only.
+                // A new socket has room for it. Otherwise the client sees only the end.
                 let _ = timeout(Duration::ZERO, socket.send(text.as_bytes())).await;
             }
             Err(error) => {
@@ -64,15 +64,15 @@ async fn connection(
     let _open = shared.counters.open_unix.hold();
     enlarge(&socket);
     let (client, mut outbox) = Client::pushed(UNIX, Requester::unix(), purse);
-    let events = shared.gateway.events();
-    told::unix_connected(events, &client, shared.api, socket.as_raw_fd(), false);
+    let events = shared.administration.gateway().events();
+    notifications::unix_connected(events, &client, shared.api, socket.as_raw_fd(), false);
     let pace = Pace::new();
     let outcome = tokio::select! {
         outcome = read(&socket, &shared, &client, &pace) => outcome,
         outcome = write(&socket, &shared, &mut outbox, &pace) => outcome,
     };
-    shared.gateway.client_gone(&client);
-    told::disconnected(events, &client);
+    shared.administration.gateway().client_gone(&client);
+    notifications::disconnected(events, &client);
     if let Err(error) = outcome {
         tracing::debug!(%error, "Unix socket connection ended");
     }
@@ -86,7 +86,7 @@ async fn read(
 ) -> io::Result<()> {
     let max = shared.config.max_message;
     let mut buffer = vec![0; max + 1];
-    let mut requests = Requests::new(shared.api, &shared.gateway, client, pace);
+    let mut requests = Requests::new(shared.api, &shared.administration, client, pace);
     loop {
         let length = requests.meanwhile(socket.recv(&mut buffer)).await?;
         let length = length.bytes_read();
@@ -118,14 +118,14 @@ async fn write(
             () = stopped(&mut stop) => break,
         };
         let Some(posted) = posted else {
-            // The gateway has cut it off.
+            // The gateway has disconnected the client.
             shared.counters.slow_clients.add(1);
             return Err(io::ErrorKind::TimedOut.into());
         };
         say(socket, shared, &posted.message).await?;
         pace.wrote();
     }
-    // The last events say that calls have ended.
+    // The last events report the ends of calls.
     while let Some(posted) = outbox.try_recv_posted() {
         say(socket, shared, &posted.message).await?;
     }

@@ -1,4 +1,4 @@
-//! POST to an endpoint: makes a resource.
+//! POST to an endpoint, which creates a resource.
 
 use std::sync::Arc;
 
@@ -21,19 +21,19 @@ use super::{SDP, Whip, busy, full, headers, retry_after, shown};
 use crate::WhipAuthorization;
 use crate::bodies::RequestBody;
 
-/// What administrators read of clients of WHIP and WHEP.
+/// The opaque id of WHIP and WHEP clients, for operators.
 const TRANSPORT: &str = "portunus.transport.whip";
 
 /// A request to an endpoint that may be served.
 struct Asked<'a> {
     kind: Kind,
     plugin: Arc<dyn Plugin>,
-    /// The request that publishes or watches.
+    /// The plugin's request to publish or watch.
     body: Value,
     token: Option<&'a str>,
     requester: Requester,
     rights: Rights,
-    /// The plugin's name and the stream's id.
+    /// The plugin's name and the stream's id, for the log.
     stream: String,
 }
 
@@ -66,7 +66,7 @@ impl Whip {
         }
     }
 
-    /// Whether there is such an endpoint, and whether the client may use it.
+    /// Checks that the endpoint exists, and that the client may use it.
     fn asked<'a>(
         &self,
         kind: Kind,
@@ -130,7 +130,7 @@ impl Whip {
         })
     }
 
-    /// Where the API is closed, the token has to open it, unless the plugin alone decides.
+    /// Where the API needs credentials, the token must open it, unless only the plugin decides.
     fn admit(&self, token: Option<&str>, package: &str) -> Result<(), Problem> {
         if self.config.authorization == WhipAuthorization::Plugin {
             return Ok(());
@@ -146,7 +146,8 @@ impl Whip {
         }
     }
 
-    /// The offer in a body, and what is paid for it; none if the client asks for one of ours.
+    /// Reads the offer in a body, with its payment. Returns `None` if the client wants an offer of
+    /// the server.
     async fn offer(
         &self,
         kind: Kind,
@@ -224,7 +225,8 @@ impl Whip {
         }
     }
 
-    /// A viewer whose offer fits nothing gets an offer of ours with the refusal, and may answer that.
+    /// Answers a viewer with an unusable offer by an offer of the server, which the viewer may
+    /// answer.
     async fn nothing_in_common(
         &self,
         asked: &Asked<'_>,
@@ -242,7 +244,7 @@ impl Whip {
         }
     }
 
-    /// Asks the plugin for an offer to a viewer.
+    /// Requests an offer to a viewer from the plugin.
     async fn make_offer(
         &self,
         asked: &Asked<'_>,
@@ -270,7 +272,7 @@ impl Whip {
             }
             Ok((_, None)) => Err(internal("the plugin has made no offer")),
             Err(Failure::Plugin(code, text)) if asked.refusal(code) == Refusal::Unusable => {
-                // A stream without media now: a publisher may come.
+                // The stream has no media now, but a publisher may come.
                 Err(asked.problem(Refusal::Conflict, code, &text))
             }
             Err(failure) => Err(asked.failed(failure, None)),
@@ -285,7 +287,7 @@ impl Whip {
         Link::open(&self.gateway, client, package).await
     }
 
-    /// Registers a resource; the answer that tells the client of it.
+    /// Registers a resource, and returns the response.
     fn created(&self, resource: Resource, sdp: &str, status: StatusCode) -> Response {
         let kind = resource.kind();
         let etag = resource.etag();
@@ -328,14 +330,14 @@ impl Asked<'_> {
         broadcast.map_or(Refusal::Internal, |broadcast| broadcast.refusal(code))
     }
 
-    /// What a client is told of a failure; `offer` is what it sent.
+    /// Returns the problem for a failure. `offer` is the client's offer.
     fn failed(&self, failure: Failure, offer: Option<&str>) -> Problem {
         match failure {
             Failure::Plugin(code, text) => self.problem(self.refusal(code), code, &text),
             Failure::Core(465, text) => bad_offer(offer, &text),
             Failure::Core(472, text) => full(&text),
             Failure::Core(450, text) => busy(&text),
-            // A token, an id or a parameter is longer than a text may be.
+            // A token, an id or a parameter is longer than allowed.
             Failure::Core(code @ (456 | 467), text) => {
                 Problem::new(StatusCode::BAD_REQUEST, text).with_code(code)
             }
@@ -382,7 +384,7 @@ impl Asked<'_> {
     }
 }
 
-/// Whether an answer of ours lets media flow the way that the client is here for.
+/// Whether an answer lets media flow in the client's direction.
 fn carries(answer: &str, kind: Kind) -> bool {
     let wanted = match kind {
         Kind::Whip => "a=recvonly",
@@ -400,7 +402,7 @@ fn carries(answer: &str, kind: Kind) -> bool {
     })
 }
 
-/// The core's text for a bad offer is one for many causes; the parser knows the cause.
+/// Finds the cause of a bad offer by parsing it, since the core has one text for several causes.
 fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
     use portunus_core::sdp::SdpError as E;
     let cause = offer.and_then(|sdp| RemoteDescription::parse(sdp, SdpType::Offer, &[]).err());
@@ -439,7 +441,7 @@ fn bad_offer(offer: Option<&str>, text: &str) -> Problem {
     Problem::new(status, detail)
 }
 
-/// An m-line of an offer would have a transport of its own, and its media would be missing.
+/// An m-line outside of the bundle would need a transport of its own.
 fn not_bundled(line: usize) -> Problem {
     let detail = format!(
         "m-line {line} of the offer is not bundled with the first one: all have to be in one a=group:BUNDLE \

@@ -1,4 +1,4 @@
-//! The headers of requests and answers.
+//! The headers of requests and responses.
 
 use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -12,13 +12,14 @@ use portunus_core::turn::Turn;
 use super::problem::Problem;
 use crate::IceServer;
 
-/// What a browser may send.
+/// Methods and headers that a browser may send.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, ETag";
-/// What a browser hands to the page. Some clients look by OPTIONS whether there is PATCH, which candidates need.
+/// Headers that a page may read. Some clients check by OPTIONS whether PATCH is supported, which
+/// candidates need.
 const EXPOSED_HEADERS: &str = "Location, ETag, Link, Accept-Patch, WWW-Authenticate, Retry-After, \
      Access-Control-Allow-Methods";
 
-/// The media type of the body, in lower case and without parameters; empty if there is none.
+/// Returns the media type of the body, in lower case and without parameters. Empty means none.
 pub(super) fn content_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(CONTENT_TYPE)
@@ -27,7 +28,7 @@ pub(super) fn content_type(headers: &HeaderMap) -> String {
     essence.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether the client takes `application/sdp` as an answer.
+/// Whether the client accepts `application/sdp`.
 pub(super) fn accepts_sdp(headers: &HeaderMap) -> bool {
     let mut any = false;
     for value in headers.get_all(ACCEPT) {
@@ -50,12 +51,12 @@ pub(super) fn accepts_sdp(headers: &HeaderMap) -> bool {
     !any
 }
 
-/// The bearer token of a request (RFC 6750 section 2.1); none if it shows none.
+/// Returns the bearer token of a request (RFC 6750 section 2.1).
 pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(AUTHORIZATION) else {
         return Ok(None);
     };
-    // Clients send names and words as they are, in UTF-8.
+    // Clients send names in UTF-8 without encoding.
     let token = std::str::from_utf8(value.as_bytes());
     let token = token.ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -68,7 +69,8 @@ pub(super) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
         .ok_or_else(|| unauthorized(detail, true, StatusCode::UNAUTHORIZED))
 }
 
-/// The problem of a token that is missing, wrong (401), or not good for this (403); see RFC 6750 section 3.
+/// The problem of a token that is missing or wrong (401), or insufficient (403); see RFC 6750
+/// section 3.
 pub(super) fn unauthorized(detail: &str, shown: bool, status: StatusCode) -> Problem {
     let challenge = match (shown, status) {
         (false, _) => "Bearer realm=\"portunus\"",
@@ -78,19 +80,19 @@ pub(super) fn unauthorized(detail: &str, shown: bool, status: StatusCode) -> Pro
     Problem::new(status, detail).with_header(WWW_AUTHENTICATE, HeaderValue::from_static(challenge))
 }
 
-/// What an `If-Match` header says of the entity tag that holds now. Without one, `ETag` counts, which is what some clients send.
+/// The precondition in an `If-Match` header, or in `ETag`, which some clients send instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
-    /// There is no such header.
+    /// There is no precondition.
     Absent,
-    /// It is `*`, or has the tag.
+    /// The tag matches, or the header is `*`.
     Yes,
-    /// It has other tags.
+    /// The tag does not match.
     No,
 }
 
 impl Match {
-    /// Compares with `tag`, which has its quotes.
+    /// Compares with `tag`, including its quotes.
     pub(super) fn of(headers: &HeaderMap, tag: &str) -> Self {
         let mut outcome = Match::Absent;
         let name = match headers.contains_key(IF_MATCH) {
@@ -114,13 +116,13 @@ impl Match {
 pub(super) struct Link;
 
 impl Link {
-    /// The header's value; none if it cannot be one.
+    /// Returns the header's value, or `None` if it has invalid characters.
     pub(super) fn value(server: &IceServer) -> Option<HeaderValue> {
         let login = server.username.as_deref().zip(server.credential.as_deref());
         Self::of(&server.url, login)
     }
 
-    /// The headers of this server's own TURN server, with credentials for one client.
+    /// Returns the headers for this server's own TURN server, with credentials for one client.
     pub(super) fn values(turn: &Turn) -> impl Iterator<Item = HeaderValue> {
         let server = turn.ice_server();
         let (urls, username, credential) = (server.urls, server.username, server.credential);
@@ -141,31 +143,31 @@ impl Link {
     }
 }
 
-/// Text as it stands between quotes (RFC 9110 section 5.6.4).
+/// Escapes text for a quoted string (RFC 9110 section 5.6.4).
 fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// What a browser is told about the request's origin (https://fetch.spec.whatwg.org/#http-cors-protocol).
+/// The CORS headers for the request's origin (https://fetch.spec.whatwg.org/#http-cors-protocol).
 #[derive(Debug)]
 pub(super) struct Cors {
     origin: Origin,
-    /// The request is one of OPTIONS: a browser's preflight, or a client that looks what there is.
+    /// Whether the request is OPTIONS: a browser's preflight, or a client that checks the methods.
     options: bool,
 }
 
 #[derive(Debug)]
 enum Origin {
-    /// No browser, or one that asks its own origin.
+    /// Not from a page of another origin.
     None,
-    /// All origins may.
+    /// All origins are allowed.
     Any,
     Allowed(HeaderValue),
     Refused,
 }
 
 impl Cors {
-    /// Looks at a request; `allowed` are origins, or `*`.
+    /// Examines a request. `allowed` are origins, or `*`.
     pub(super) fn of(allowed: &[String], method: &Method, headers: &HeaderMap) -> Self {
         let any = allowed.iter().any(|origin| origin == "*");
         let origin = match headers.get(ORIGIN) {
@@ -181,12 +183,12 @@ impl Cors {
         Cors { origin, options }
     }
 
-    /// Whether the request's origin is none of the allowed ones.
+    /// Whether the request's origin is not allowed.
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.origin, Origin::Refused)
     }
 
-    /// Adds what lets the browser hand the answer to the page.
+    /// Adds the headers that let the page read the response.
     pub(super) fn add_headers(&self, headers: &mut HeaderMap) {
         if self.is_refused() {
             return;
@@ -213,7 +215,8 @@ impl Cors {
     }
 }
 
-/// Whether a page of this server asks: browsers name the origin of a POST to it too.
+/// Whether a page of this server sends the request. Browsers send the origin with a POST to it,
+/// too.
 fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
     let host = headers.get("host").and_then(|host| host.to_str().ok());
     let origin = origin.to_str().ok().and_then(|origin| {
@@ -226,7 +229,7 @@ fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
@@ -274,7 +277,7 @@ mod tests {
         assert_eq!(of(&["\"b\", \"a1\""]), Match::Yes);
         assert_eq!(of(&["\"b\""]), Match::No);
         assert_eq!(of(&["a1"]), Match::No);
-        // Eyevinn's client names the header wrongly.
+        // Eyevinn's client uses the wrong header.
         let mut both = headers(ETAG, &["\"a1\""]);
         assert_eq!(Match::of(&both, "\"a1\""), Match::Yes);
         assert_eq!(Match::of(&both, "\"b\""), Match::No);

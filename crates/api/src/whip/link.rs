@@ -1,4 +1,4 @@
-//! A client of the gateway inside of the server: one session with one handle.
+//! An internal client of the gateway: one session with one handle.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use portunus_core::{Client, Gateway, HandleId, LocalIce, Outbox, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-/// How long a plugin may take for its answer.
+/// The time limit for the plugin's answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A session with one handle. Both end when it is dropped.
+/// A session with one handle. Dropping it ends both.
 #[derive(Debug)]
 pub(super) struct Link {
     gateway: Gateway,
@@ -24,10 +24,10 @@ pub(super) struct Link {
     state: watch::Receiver<State>,
 }
 
-/// Who waits for the event that answers a message: its transaction, and where to put it.
+/// The transaction of a message, and the receiver of the answering event.
 type Waiting = Mutex<Option<(String, oneshot::Sender<Value>)>>;
 
-/// How far the PeerConnection is.
+/// The state of the PeerConnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Negotiating,
@@ -35,28 +35,28 @@ enum State {
     Ended,
 }
 
-/// What a plugin answers.
+/// An answer of a plugin.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The text of its offer or answer.
     pub(super) sdp: Option<String>,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The core refused the request, with this error.
+    /// The core refused the request with this error.
     Core(u64, String),
-    /// The plugin did.
+    /// The plugin refused the request.
     Plugin(u64, String),
-    /// The plugin said nothing in time.
+    /// The plugin did not answer in time.
     Silence,
     /// The session or the PeerConnection ended.
     Ended,
 }
 
 impl Link {
-    /// Makes a session of `client`, which is internal, and attaches to the plugin `package`.
+    /// Makes a session of the internal client `client`, and attaches to the plugin `package`.
     pub(super) async fn open(
         gateway: &Gateway,
         (client, messages): (Client, Outbox),
@@ -65,7 +65,7 @@ impl Link {
         let waiting = Arc::<Waiting>::default();
         let (sender, state) = watch::channel(State::Negotiating);
         tokio::spawn(pump(messages, waiting.clone(), sender));
-        // From here on its end ends whatever there is of it.
+        // From here on dropping it cleans up.
         let mut link = Link {
             gateway: gateway.clone(),
             client,
@@ -84,7 +84,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Sends a message with an offer or answer to the plugin, and waits for the event that answers it.
+    /// Sends a message with an offer or answer to the plugin, and waits for the answering event.
     pub(super) async fn ask(
         &self,
         body: &Value,
@@ -104,7 +104,7 @@ impl Link {
         }
         let mut state = self.state.clone();
         tokio::select! {
-            // The answer counts, even if the end follows at once.
+            // The answer counts, even if the end follows immediately.
             biased;
             event = event => read(&event.map_err(|_| Failure::Ended)?),
             _ = state.wait_for(|state| *state == State::Ended) => Err(Failure::Ended),
@@ -112,28 +112,29 @@ impl Link {
         }
     }
 
-    /// Hands candidates to the core.
+    /// Passes candidates to the core.
     pub(super) async fn trickle(&self, candidates: Vec<Value>) -> Result<(), Failure> {
         let message = json!({ "janus": "trickle", "candidates": candidates });
         self.on_handle(message).await.map(drop)
     }
 
-    /// Restarts ICE; none if there is nothing to restart.
+    /// Restarts ICE. Returns `None` if there is no PeerConnection.
     pub(super) async fn restart_ice(&self, remote: IceCredentials) -> Option<LocalIce> {
         self.gateway
             .restart_ice(self.session, self.handle, remote)
             .await
     }
 
-    /// Detaches; when it returns, the plugin has let go of what the client had.
+    /// Detaches. Returns once the plugin has released the client.
     pub(super) async fn close(&self) {
         let detach = self.on_handle(json!({ "janus": "detach" }));
-        // A plugin that hangs keeps nobody waiting: the session ends all the same.
+        // A hanging plugin does not delay the end of the session.
         let _ = tokio::time::timeout(PATIENCE, detach).await;
         self.gateway.client_gone(&self.client);
     }
 
-    /// Waits until the PeerConnection is up, `limit` at most; false if it ended, or did not come up.
+    /// Waits until the PeerConnection is up, at most `limit`. Returns false if it ended or did not
+    /// come up.
     pub(super) async fn is_up_within(&self, limit: Duration) -> bool {
         let mut state = self.state.clone();
         let settled = state.wait_for(|state| *state != State::Negotiating);
@@ -145,7 +146,7 @@ impl Link {
 
     /// Waits until the PeerConnection or the session has ended.
     pub(super) async fn ended(&self) {
-        // An error means that nobody can report more: it has ended.
+        // An error means that the sender is gone, so it has ended.
         let _ = self
             .state
             .clone()
@@ -157,7 +158,7 @@ impl Link {
         self.session
     }
 
-    /// Whether the PeerConnection, the handle or the session has ended, by whomever.
+    /// Whether the PeerConnection, the handle or the session has ended.
     pub(super) fn has_ended(&self) -> bool {
         let ended = *self.state.borrow() == State::Ended;
         ended || !self.gateway.has_handle(self.session, self.handle)
@@ -218,7 +219,7 @@ async fn pump(mut messages: Outbox, waiting: Arc<Waiting>, state: watch::Sender<
                     .map(|(_, sender)| sender);
                 drop(slot);
                 if let Some(sender) = wanted {
-                    // Nobody waits any more if the HTTP client has gone.
+                    // The receiver is gone if the HTTP client has left.
                     let _ = sender.send(message);
                 }
             }
@@ -226,14 +227,14 @@ async fn pump(mut messages: Outbox, waiting: Arc<Waiting>, state: watch::Sender<
                 state.send_replace(State::Up);
             }
             Some("hangup" | "detached" | "destroyed" | "timeout") => break,
-            // Media, slow links and the like: there is nobody to tell.
+            // Media, slow links and the like have no receiver.
             _ => {}
         }
     }
     state.send_replace(State::Ended);
 }
 
-/// The answer in an event, or in a reply that has the plugin's data.
+/// Returns the answer in an event, or in a reply with the plugin's data.
 fn read(event: &Value) -> Result<Answer, Failure> {
     let data = event.pointer("/plugindata/data");
     let member = |name: &str| data.and_then(|data| data.get(name));
@@ -247,7 +248,7 @@ fn read(event: &Value) -> Result<Answer, Failure> {
     })
 }
 
-/// The id that a reply gives: a number, or a string of digits.
+/// Returns the id in a reply: a number, or a string of digits.
 fn id_in(reply: &Value) -> Option<u64> {
     let id = reply.pointer("/data/id")?;
     id.as_u64().or_else(|| id.as_str()?.parse().ok())

@@ -1,9 +1,9 @@
 //! WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): media in and out by plain HTTP requests.
 //!
-//! A POST to an endpoint makes a session and a handle of the Janus API inside of the server, sends the offer to the
-//! plugin with the request that [`portunus_core::Broadcast`] names, and answers with what the plugin answers. What
-//! the client gets is a resource: candidates and restarts go there by PATCH, and a DELETE, or the end of the
-//! PeerConnection, ends all of it.
+//! A POST to an endpoint makes a session and a handle of the Janus API inside the server, and sends
+//! the offer to the plugin with the request from [`portunus_core::Broadcast`]. The response has the
+//! plugin's answer and the path of a resource. The client sends candidates and restarts there by
+//! PATCH. A DELETE, or the end of the PeerConnection, ends everything.
 
 mod endpoint;
 mod headers;
@@ -36,11 +36,11 @@ const SDP: &str = "application/sdp";
 /// The media type of fragments (RFC 8840).
 const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 
-/// What the handlers of requests share.
+/// The state that the handlers of requests share.
 #[derive(Debug)]
 struct Whip {
     config: WhipConfig,
-    /// The Link headers of answers.
+    /// The Link headers of responses.
     ice_servers: Vec<HeaderValue>,
     request_timeout: std::time::Duration,
     gateway: Gateway,
@@ -48,7 +48,7 @@ struct Whip {
     registry: Arc<Registry>,
 }
 
-/// Everything below `/whip` and `/whep`.
+/// Returns the router for `/whip` and `/whep`.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     config: &WhipConfig,
     http: &HttpConfig,
@@ -151,7 +151,7 @@ impl Whip {
         }
     }
 
-    /// The whole body, if it comes in time and is not too large, and what is paid for it.
+    /// Reads the whole body with its payment, if it arrives in time and is not too large.
     async fn read(&self, body: RequestBody) -> Result<(Bytes, Share), Problem> {
         let max = self.config.max_body;
         match tokio::time::timeout(self.request_timeout, body.read(max)).await {
@@ -169,7 +169,7 @@ impl Whip {
     }
 }
 
-/// A bearer token is the API secret or a token of the API: whichever it opens.
+/// Returns credentials with a bearer token as API secret or token, whichever is valid.
 fn shown(token: Option<&str>) -> Credentials<'_> {
     Credentials {
         api_secret: token,
@@ -177,13 +177,13 @@ fn shown(token: Option<&str>) -> Credentials<'_> {
     }
 }
 
-/// The server cannot do it now.
+/// The response if the server cannot serve the request now.
 fn busy(detail: &str) -> Problem {
     let (name, value) = retry_after(2);
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_header(name, value)
 }
 
-/// The server takes nobody new.
+/// The response during a drain.
 fn full(why: &dyn std::fmt::Display) -> Problem {
     let (name, value) = retry_after(DRAIN_RETRY_SECONDS);
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()).with_header(name, value)

@@ -8,16 +8,16 @@ use percent_encoding::percent_decode_str;
 
 use super::{FRAGMENT, SDP};
 
-/// The plugin of paths that name none.
+/// The plugin of paths without a plugin.
 const DEFAULT_PLUGIN: &str = "streaming";
-/// The segment before a resource's id, where an endpoint's path has a plugin.
+/// The segment before a resource's id, in place of the plugin in an endpoint's path.
 const RESOURCE: &str = "resource";
-/// Bytes of the longest stream id, and of the longest part.
+/// The longest stream id or part, in bytes.
 const MAX_ID: usize = 256;
-/// The most parameters that are read of a query.
+/// The most parameters of a query that are read.
 const MAX_PARAMETERS: usize = 32;
 
-/// Which way media goes.
+/// The direction of media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// From the client.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Where its paths start.
+    /// The start of its paths.
     pub(super) const fn base(self) -> &'static str {
         match self {
             Kind::Whip => "/whip",
@@ -35,8 +35,8 @@ impl Kind {
         }
     }
 
-    /// The media types that its resources take by PATCH, as a header has them. A viewer may have an offer of ours to
-    /// answer.
+    /// The media types of PATCH for its resources, as in a header. A viewer may answer an offer of
+    /// the server.
     pub(super) const fn accept_patch(self) -> &'static str {
         match self {
             Kind::Whip => FRAGMENT,
@@ -44,13 +44,13 @@ impl Kind {
         }
     }
 
-    /// The path of a resource.
+    /// Returns the path of a resource.
     pub(super) fn location(self, id: &str) -> String {
         format!("{}/{RESOURCE}/{id}", self.base())
     }
 }
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Endpoint(Endpoint),
@@ -64,12 +64,12 @@ pub(super) struct Endpoint {
     pub(super) plugin: String,
     /// The stream's id or name, decoded.
     pub(super) id: String,
-    /// What follows it, decoded.
+    /// The decoded rest of the path.
     pub(super) part: Option<String>,
 }
 
 impl Target {
-    /// Reads a request's path; none if it names nothing.
+    /// Parses a request's path. Returns `None` if it has no target.
     pub(super) fn parse(path: &str) -> Option<(Kind, Self)> {
         let mut segments = path.strip_prefix('/')?.split('/');
         let kind = match segments.next()? {
@@ -98,7 +98,7 @@ impl Target {
         Some(Target::Endpoint(Endpoint { plugin, id, part }))
     }
 
-    /// The methods that it knows.
+    /// The supported methods.
     pub(super) const fn allow(&self) -> &'static str {
         match self {
             Target::Endpoint(_) => "POST, OPTIONS",
@@ -106,7 +106,7 @@ impl Target {
         }
     }
 
-    /// The answer to OPTIONS; what clients in browsers look for is added by [`super::headers::Cors`].
+    /// The response to OPTIONS. [`super::headers::Cors`] adds the headers for browsers.
     pub(super) fn options(&self, kind: Kind) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -124,13 +124,13 @@ impl Target {
     }
 }
 
-/// A segment of a path; none if it is too long or no text.
+/// Decodes a segment of a path. Returns `None` if it is too long or not text.
 fn decoded(segment: &str) -> Option<String> {
     let text = percent_decode_str(segment).decode_utf8().ok()?;
     (text.len() <= MAX_ID).then(|| text.into_owned())
 }
 
-/// The names and values of a query, as forms write them; what is no text is left out.
+/// Decodes the names and values of a query, and ignores those that are not text.
 pub(super) fn parameters(query: Option<&str>) -> Vec<(String, String)> {
     let text = |part: &str| {
         let spaced = part.replace('+', " ");

@@ -1,4 +1,4 @@
-//! Errors that people can act on (RFC 9457): what is wrong, and what to do about it.
+//! Errors with remedies for people (RFC 9457).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::json;
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(super) struct Problem(Box<Parts>);
 
@@ -16,7 +16,7 @@ pub(super) struct Problem(Box<Parts>);
 struct Parts {
     status: StatusCode,
     detail: String,
-    /// The plugin's error code, for those who know its API.
+    /// The plugin's error code.
     code: Option<u64>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }

@@ -1,4 +1,4 @@
-//! The resources that there are.
+//! The registry of resources.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::path::Kind;
 use super::resource::Resource;
 
-/// How many resources that have ended are remembered, the last ones.
+/// The number of ended resources that are remembered.
 const MAX_ENDED: usize = 4_096;
 
-/// All resources by their ids, and how many more there may be.
+/// All resources by their ids, with a limit.
 #[derive(Debug)]
 pub(super) struct Registry {
     known: Mutex<Known>,
@@ -22,12 +22,12 @@ pub(super) struct Registry {
 #[derive(Debug, Default)]
 struct Known {
     resources: HashMap<String, Arc<Resource>>,
-    /// Those that have ended, the last one last.
+    /// Ended resources, the last one last.
     ended: VecDeque<(Kind, String)>,
 }
 
 impl Registry {
-    /// At most `max` resources at a time.
+    /// Allows at most `max` resources.
     pub(super) fn new(max: usize) -> Self {
         Registry {
             known: Mutex::default(),
@@ -35,12 +35,12 @@ impl Registry {
         }
     }
 
-    /// A place for a resource; none if there are too many.
+    /// Takes a place for a resource. Returns `None` if there are too many.
     pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.places.clone().try_acquire_owned().ok()
     }
 
-    /// Adds a resource; gives its id.
+    /// Adds a resource, and returns its id.
     pub(super) fn add(&self, resource: Arc<Resource>) -> String {
         let id = unguessable();
         self.known().resources.insert(id.clone(), resource);
@@ -52,7 +52,7 @@ impl Registry {
         resource.filter(|resource| resource.kind() == kind)
     }
 
-    /// Forgets a resource that ends, but for its id.
+    /// Removes an ended resource, and remembers its id.
     pub(super) fn remove(&self, id: &str) {
         let mut known = self.known();
         if let Some((id, resource)) = known.resources.remove_entry(id) {
@@ -63,7 +63,7 @@ impl Registry {
         }
     }
 
-    /// Whether there was a resource of this id not long ago.
+    /// Whether a resource with this id ended recently.
     pub(super) fn has_ended(&self, kind: Kind, id: &str) -> bool {
         let known = self.known();
         known
@@ -78,7 +78,7 @@ impl Registry {
     }
 }
 
-/// 128 bits of the system's generator: who knows a resource's path may end it.
+/// Makes an id of 128 random bits, since the path of a resource allows ending it.
 fn unguessable() -> String {
     format!("{:032x}", rand::rng().random::<u128>())
 }

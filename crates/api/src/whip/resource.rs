@@ -1,4 +1,4 @@
-//! A publisher's or viewer's resource: candidates and restarts by PATCH, its end by DELETE.
+//! A publisher's or viewer's resource: candidates and restarts by PATCH, the end by DELETE.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,21 +22,21 @@ use super::registry::Registry;
 use super::{FRAGMENT, SDP, Whip, headers, retry_after};
 use crate::bodies::RequestBody;
 
-/// Changes of one resource that wait at most.
+/// The most changes of a resource that wait.
 const MAX_WAITING: usize = 32;
 
-/// What a client of WHIP or WHEP has.
+/// A client of WHIP or WHEP.
 #[derive(Debug)]
 pub(super) struct Resource {
     kind: Kind,
-    /// For the log: the plugin's name and the stream's id.
+    /// The plugin's name and the stream's id, for the log.
     stream: String,
     link: Link,
-    /// What later requests have to show too.
+    /// The token that later requests must carry, too.
     token: Option<String>,
-    /// Held by whoever changes it: requests to one resource come one after the other.
+    /// Held during a change, so that changes come one after the other.
     turn: tokio::sync::Mutex<()>,
-    /// For those who wait for their turn: they do even if the client goes.
+    /// Limits waiting changes, which continue even if the client leaves.
     waiting: Arc<Semaphore>,
     ice: Mutex<Ice>,
     offer: Mutex<Offer>,
@@ -51,14 +51,14 @@ struct Ice {
     remote: Option<IceCredentials>,
 }
 
-/// What has become of an offer of ours.
+/// The state of the server's offer.
 #[derive(Debug)]
 enum Offer {
     /// There is none: the client has offered.
     None,
-    /// The viewer has to answer it; the request goes with the answer to the plugin.
+    /// The viewer has to answer it. This request goes to the plugin with the answer.
     Open(Value),
-    /// It is answered, by the description with this hash.
+    /// It was answered by the description with this hash.
     Answered(u64),
 }
 
@@ -87,7 +87,7 @@ impl Resource {
         }
     }
 
-    /// The viewer has to answer our offer, which goes to the plugin with `start`.
+    /// The viewer has to answer the server's offer. The answer goes to the plugin with `start`.
     pub(super) fn awaiting_answer(self, start: Value) -> Self {
         *self.offer() = Offer::Open(start);
         self
@@ -97,12 +97,13 @@ impl Resource {
         self.kind
     }
 
-    /// The entity tag, with its quotes.
+    /// Returns the entity tag with its quotes.
     pub(super) fn etag(&self) -> String {
         self.ice().tag.clone()
     }
 
-    /// Makes it known; gives its id. It ends with its PeerConnection, and if that is not up after `limit`.
+    /// Registers it, and returns its id. It ends with its PeerConnection, or if that is not up
+    /// after `limit`.
     pub(super) fn register(self, registry: &Arc<Registry>, limit: Duration) -> String {
         let resource = Arc::new(self);
         let id = registry.add(resource.clone());
@@ -120,8 +121,8 @@ impl Resource {
         id
     }
 
-    /// Publishers are few and matter to all; viewers may be many. The resource's id is in no log: it opens the
-    /// resource.
+    /// Publishers are few and matter to many, viewers may be many. The resource's id is not logged,
+    /// since it opens the resource.
     fn log(&self, what: &'static str) {
         let (stream, session) = (&self.stream, self.link.session());
         match self.kind {
@@ -130,7 +131,7 @@ impl Resource {
         }
     }
 
-    /// Whether a request shows the token that made the resource.
+    /// Checks that a request carries the token that created the resource.
     fn check_token(&self, token: Option<&str>) -> Result<(), Problem> {
         let Some(known) = self.token.as_deref() else {
             return Ok(());
@@ -145,11 +146,11 @@ impl Resource {
         }
     }
 
-    /// Takes the viewer's answer to our offer.
+    /// Takes the viewer's answer to the server's offer.
     async fn answer(&self, sdp: &str) -> Result<Response, Problem> {
         let start = match &*self.offer() {
             Offer::Open(start) => start.clone(),
-            // The viewer may not have got our word on it.
+            // The viewer may have missed the response.
             Offer::Answered(hash) if *hash == hash_of(sdp) => {
                 return Ok(status(StatusCode::NO_CONTENT));
             }
@@ -170,7 +171,7 @@ impl Resource {
                 let detail = format!("the answer does not fit the offer: {text}");
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail))
             }
-            // Half of it is done, and an answer cannot be taken back: the viewer has to begin anew.
+            // An answer cannot be undone, so the viewer has to start again.
             Err(Failure::Plugin(code, text)) => {
                 self.link.close().await;
                 let detail = format!("{text}; POST to the endpoint to make another");
@@ -275,7 +276,7 @@ impl Resource {
             .map_err(|failure| self.lost(&failure))
     }
 
-    /// There is no connection for the request.
+    /// The problem of a request without a connection.
     fn lost(&self, failure: &Failure) -> Problem {
         tracing::debug!(?failure, "a request to a resource that cannot take it");
         if self.link.has_ended() {
@@ -328,7 +329,8 @@ impl Whip {
         let text = String::from_utf8(body.into())
             .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8"))?;
         let (is_answer, headers) = (declared == SDP, headers.clone());
-        // In a task of its own: what has come as a whole is done, even if the client goes before it has our answer.
+        // In a task of its own, so that a complete request is carried out even if the client
+        // leaves.
         let done = tokio::spawn(async move {
             let (_place, _paid) = (place, paid);
             let _turn = resource.turn.lock().await;
@@ -337,11 +339,12 @@ impl Whip {
                 false => resource.fragment(&text, &headers).await,
             }
         });
-        // It fails only if the runtime ends, which ends the resource too.
+        // Fails only at the end of the runtime, which ends the resource, too.
         done.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Answers a DELETE. Clients close their PeerConnection first, which ends the resource: so that it has ended is what they want.
+    /// Answers a DELETE. Clients close their PeerConnection first, which ends the resource, so an
+    /// ended resource is a success.
     pub(super) async fn delete(
         &self,
         kind: Kind,
@@ -356,14 +359,14 @@ impl Whip {
         };
         resource.check_token(headers::bearer(headers)?)?;
         self.registry.remove(id);
-        // In a task of its own: a client that does not wait for the answer leaves nothing half done.
+        // In a task of its own, so that it completes even if the client leaves.
         let closing = tokio::spawn(async move { resource.link.close().await });
-        // It fails only if the runtime ends, which ends the resource too.
+        // Fails only at the end of the runtime, which ends the resource, too.
         let _ = closing.await;
         Ok(status(StatusCode::OK))
     }
 
-    /// The resource, if there is one and the request shows its token.
+    /// Returns the resource, if it exists and the request carries its token.
     fn find(&self, kind: Kind, id: &str, headers: &HeaderMap) -> Result<Arc<Resource>, Problem> {
         let resource = self.registry.find(kind, id);
         let alive = resource.filter(|resource| !resource.link.has_ended());
@@ -373,7 +376,7 @@ impl Whip {
     }
 }
 
-/// The credentials of the transport that all m-lines of a description share.
+/// Returns the credentials of the transport that all m-lines of a description share.
 pub(super) fn credentials(sdp: &str) -> Option<IceCredentials> {
     let value = |prefix: &str| {
         let mut values = sdp.lines().filter_map(|line| line.strip_prefix(prefix));

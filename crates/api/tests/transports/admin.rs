@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use portunus_admin::{AdminConfig, AdminOptions, Administration};
 use portunus_api::{ApiConfig, StartError, Transports, UnixKind};
 use portunus_core::testing::TestServer;
-use portunus_core::{AdminConfig, CoreConfig, ServerFacts};
+use portunus_core::{CoreConfig, ServerFacts};
 use portunus_echotest::EchoTest;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,15 +18,19 @@ const PROTOCOL: Option<&str> = Some("janus-admin-protocol");
 
 async fn start(secret: Option<&str>, core: CoreConfig, config: ApiConfig) -> Server {
     let facts = ServerFacts {
-        admin: AdminConfig {
-            secret: secret.map(Into::into),
-            ..AdminConfig::default()
-        },
         transports: portunus_api::transport_infos(&config),
         ..ServerFacts::default()
     };
     let core = TestServer::knowing(facts, core, vec![Arc::new(EchoTest)]);
-    let transports = Transports::start(config, core.gateway.clone()).await;
+    let options = AdminOptions {
+        config: AdminConfig {
+            secret: secret.map(Into::into),
+            ..AdminConfig::default()
+        },
+        ..AdminOptions::default()
+    };
+    let administration = Administration::new(core.gateway.clone(), options);
+    let transports = Transports::start(config, administration, Vec::new()).await;
     let transports = transports.unwrap();
     Server { core, transports }
 }
@@ -201,8 +206,13 @@ async fn wrong_secrets_are_answered_late_and_right_ones_meanwhile() {
     let (guesses, right) = tokio::join!(guesses, right);
     assert!(guesses >= Duration::from_millis(1_500), "{guesses:?}");
     assert!(right < guesses, "{right:?}");
-    let counted = server.core.gateway.counters().snapshot();
-    assert_eq!((counted.admin_requests, counted.admin_refused), (5, 4));
+    let metrics = server.metrics().await;
+    for counted in [
+        "portunus_admin_requests_total 5\n",
+        "portunus_refused_admin_requests_total 4\n",
+    ] {
+        assert!(metrics.contains(counted), "{metrics}");
+    }
 }
 
 #[tokio::test]
@@ -394,7 +404,12 @@ async fn a_port_in_use_is_told_with_the_key_that_helps() {
     let mut config = config();
     config.admin.port = first.transports.admin().http[0].port();
     let core = TestServer::new(CoreConfig::default(), Vec::new());
-    let failed = Transports::start(config, core.gateway.clone()).await;
+    let failed = Transports::start(
+        config,
+        Administration::new(core.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await;
     let text = failed
         .map(drop)
         .map_err(|error: StartError| error.to_string());

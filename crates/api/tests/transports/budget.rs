@@ -1,4 +1,4 @@
-//! What clients at one address may hold of the server, and what they leave to others.
+//! The memory and connections of clients at one address, and what remains for others.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const ALL: usize = 8;
 const ONE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 11);
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 12);
 
-/// Nobody is trusted for being on this machine, and each of its addresses has a share of its own.
+/// Loopback clients are not trusted, and each loopback address has a share of its own.
 fn core() -> CoreConfig {
     CoreConfig {
         client_memory_mb: ALL,
@@ -55,7 +55,7 @@ async fn websocket(ip: Ipv4Addr, server: &Server) -> Socket<TcpStream> {
     Socket::open(stream, Some("janus-protocol")).await.unwrap()
 }
 
-/// Somebody at another address begins a call.
+/// A client at another address starts a call.
 async fn others_get_in(server: &Server) {
     let mut socket = websocket(OTHER, server).await;
     let session = socket.session().await;
@@ -324,7 +324,7 @@ async fn those_who_run_the_server_get_in_when_strangers_hold_all() {
     let stream = TcpStream::connect(admin).await.unwrap();
     let answer = request(stream, "GET", "/admin/info", &[], b"").await;
     assert_eq!(answer.status, 200);
-    // What is prepaid with a connection is there: who is in a call is not disturbed.
+    // The prepaid amount of a connection is available, so present calls are not disturbed.
     held.ping().await;
 }
 
@@ -380,7 +380,7 @@ async fn a_head_that_is_too_long_is_refused_as_such() {
     }
 }
 
-/// What is configured for the tests is what this file says.
+/// Only the limits in this file are configured.
 #[test]
 fn limits_of_an_address_are_on_by_default() {
     let api = ApiConfig::default();

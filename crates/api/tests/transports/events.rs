@@ -1,4 +1,4 @@
-//! What whoever watches the server is told of its transports.
+//! Events of the transports.
 
 use std::net::Ipv4Addr;
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 use futures_util::future::join_all;
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::Transports;
 use portunus_core::testing::TestServer;
 use portunus_core::{
@@ -81,7 +82,12 @@ async fn shelf() -> (Server, Arc<Disk>) {
         disk: Arc::clone(&disk),
     };
     let core = TestServer::new(CoreConfig::default(), vec![Arc::new(plugin)]);
-    let transports = Transports::start(config(), core.gateway.clone()).await;
+    let transports = Transports::start(
+        config(),
+        Administration::new(core.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await;
     let transports = transports.unwrap();
     (Server { core, transports }, disk)
 }

@@ -1,5 +1,6 @@
 //! HTTP: requests, errors, cross-origin rules, pages.
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_core::CoreConfig;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -79,7 +80,7 @@ async fn what_is_no_request_is_refused_with_an_error() {
         .request("POST", "/janus", &[], nested.as_bytes())
         .await;
     assert_eq!(answer.error(), 454);
-    // Nobody else noticed.
+    // No other client is affected.
     server.session().await;
 }
 
@@ -285,7 +286,7 @@ async fn pages_health_and_counters_are_there() {
     ] {
         assert!(metrics.contains(&format!("\n{line}\n")), "{metrics}");
     }
-    // What is there twice makes the whole of it unreadable for Prometheus.
+    // A duplicate metric makes the whole page unreadable for Prometheus.
     let names = || {
         metrics
             .lines()
@@ -370,9 +371,13 @@ async fn a_taken_port_is_an_error_that_names_the_key() {
     let server = start().await;
     let mut config = config();
     config.http.port = server.http().port();
-    let error = portunus_api::Transports::start(config, server.core.gateway.clone())
-        .await
-        .unwrap_err();
+    let error = portunus_api::Transports::start(
+        config,
+        Administration::new(server.core.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await
+    .unwrap_err();
     let text = error.to_string();
     assert!(
         text.contains("another process uses this port: stop it, or set http.port"),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::testing::write_certificate;
 use portunus_api::{StartError, Transports};
 use portunus_core::CoreConfig;
@@ -95,9 +96,13 @@ async fn a_certificate_that_cannot_be_used_is_an_error_with_a_reason() {
         config.http.https_port = 0;
         config.tls.certificate = certificate.map(|name| folder.path().join(name));
         config.tls.key = key.map(|name| folder.path().join(name));
-        let error = Transports::start(config, gateway.clone())
-            .await
-            .unwrap_err();
+        let error = Transports::start(
+            config,
+            Administration::new(gateway.clone(), AdminOptions::default()),
+            Vec::new(),
+        )
+        .await
+        .unwrap_err();
         assert!(matches!(
             error,
             StartError::NoCertificate(_) | StartError::Certificate { .. }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::CoreConfig;
 use portunus_core::testing::TestServer;
@@ -49,9 +50,13 @@ pub async fn start() -> Server {
 
 pub async fn start_with(core: CoreConfig, config: ApiConfig) -> Server {
     let core = TestServer::new(core, vec![Arc::new(EchoTest)]);
-    let transports = Transports::start(config, core.gateway.clone())
-        .await
-        .unwrap();
+    let transports = Transports::start(
+        config,
+        Administration::new(core.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await
+    .unwrap();
     Server { core, transports }
 }
 

@@ -1,4 +1,4 @@
-//! Whom the server takes for somebody on its own machine.
+//! Which clients the server considers local.
 
 use futures_util::SinkExt;
 use portunus_core::CoreConfig;
@@ -118,7 +118,7 @@ async fn each_client_of_a_trusted_proxy_has_limits_of_its_own() {
         assert_eq!(pinged(&server, &[one]).await, 0);
     }
     assert_eq!(pinged(&server, &[one]).await, 450);
-    // Whoever says to be somebody else is counted as before.
+    // Requests with forged headers count as before.
     let claimed = "X-Forwarded-For: 203.0.113.9, 198.51.100.7";
     assert_eq!(pinged(&server, &[claimed]).await, 450);
     assert_eq!(pinged(&server, &[other]).await, 0);

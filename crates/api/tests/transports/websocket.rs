@@ -47,7 +47,8 @@ async fn a_client_that_asks_without_end_holds_up_others_for_a_few_of_its_request
         greedy.0.feed(Message::text(ping.clone())).await.unwrap();
     }
     greedy.0.flush().await.unwrap();
-    // The server is on this thread: it has begun with the requests only if they did not leave at once.
+    // The server is on this thread: it has begun with the requests only if they did not leave at
+    // once.
     let taken = || server.transports.counters().websocket_messages.value();
     let before = taken();
     modest.ping().await;
@@ -219,7 +220,8 @@ async fn a_session_ends_with_its_connection_unless_it_is_claimed() {
             assert_eq!(heir.ask(&claim).await["janus"], "success");
             continue;
         }
-        // The server may notice the end a moment after us; until then its owner is asked for nothing.
+        // The server may notice the end a moment after us; until then its owner is asked for
+        // nothing.
         let keepalive = json!({ "janus": "keepalive", "transaction": "k", "session_id": session });
         let gone = async { while heir.ask(&keepalive).await["janus"] == "ack" {} };
         tokio::time::timeout(PATIENCE, gone).await.unwrap();

@@ -1,4 +1,5 @@
-//! The bus: from whatever happens to whoever watches. It never waits, and makes nothing that nobody wants.
+//! The event bus, from the sources of events to their subscribers. It never waits, and makes no
+//! event without a subscriber.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -17,10 +18,10 @@ use super::{
 };
 use crate::{Fields, PluginCounter};
 
-/// How long the end of the server waits for handlers to pass on what they have.
+/// How long the end of the server waits for handlers to process their events.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// Where events are published; cheap to clone.
+/// Publishes events; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct EventBus {
     inner: Arc<Inner>,
@@ -29,20 +30,20 @@ pub struct EventBus {
 #[derive(Debug)]
 pub(super) struct Inner {
     emitter: Emitter,
-    /// The kinds that anybody wants.
+    /// The kinds with subscribers.
     wanted: AtomicU16,
     published: AtomicU64,
     queues: RwLock<Vec<Arc<Queue>>>,
     handlers: Mutex<Vec<Running>>,
-    /// The packages whose own events are turned off.
+    /// The packages whose own events are disabled.
     muted: RwLock<Vec<&'static str>>,
 }
 
-/// A handler at work.
+/// A running handler.
 struct Running {
     handler: Arc<dyn EventHandler>,
     queue: Arc<Queue>,
-    /// False once it has ended, be it by a panic.
+    /// False once it has ended or panicked.
     is_running: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
 }
@@ -53,7 +54,7 @@ impl Running {
     }
 }
 
-/// Notes the end of a handler, and says so in the log if it is a panic.
+/// Notes the end of a handler, and logs it if it is a panic.
 async fn watch(package: &'static str, task: JoinHandle<()>, is_running: Arc<AtomicBool>) {
     let ended = task.await;
     is_running.store(false, Ordering::Relaxed);
@@ -71,7 +72,7 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// A bus of a server without a name, that nobody watches.
+/// The bus of a server without a name.
 impl Default for EventBus {
     fn default() -> Self {
         EventBus::new("Portunus", false)
@@ -79,7 +80,7 @@ impl Default for EventBus {
 }
 
 impl EventBus {
-    /// The bus of the server with this name; `string_ids`: ids are strings in JSON.
+    /// The bus of the server with this name. `string_ids`: ids are strings in JSON.
     pub fn new(emitter: &str, string_ids: bool) -> Self {
         let inner = Inner {
             emitter: Emitter {
@@ -97,13 +98,13 @@ impl EventBus {
         }
     }
 
-    /// Whether anybody wants events of this kind: else there is no need to make one.
+    /// Whether anyone subscribed to events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         let wanted = self.inner.wanted.load(Ordering::Relaxed);
         EventMask::from_bits(wanted).has(kind)
     }
 
-    /// Tells what happened to whoever wants it; `body` is made only then, and is to be written as JSON.
+    /// Publishes an event. `body` is called only if anyone subscribed, and serialized as JSON.
     pub fn publish<B: Serialize>(
         &self,
         kind: EventKind,
@@ -126,20 +127,20 @@ impl EventBus {
                 late.push(queue.clone());
             }
         }
-        // Not under the lock: a log can be slow.
+        // Not under the lock, since logging can be slow.
         for queue in late {
             queue.tell_loss();
         }
     }
 
-    /// Watches from now on. `capacity` events wait at most; `name` stands in logs and metrics.
+    /// Subscribes from now on. At most `capacity` events wait. `name` appears in logs and metrics.
     pub fn subscribe(&self, name: &str, filter: EventFilter, capacity: usize) -> Subscription {
         let (queue, subscription) = self.queue(name, filter, capacity);
         self.inner.add(queue);
         subscription
     }
 
-    /// Lets `handler` work on what `filter` lets through, on the running tokio runtime.
+    /// Runs `handler` with the events of `filter`, on the running tokio runtime.
     pub fn start(&self, handler: Arc<dyn EventHandler>, filter: EventFilter, capacity: usize) {
         let package = handler.info().package;
         let (queue, subscription) = self.queue(package, filter, capacity);
@@ -168,13 +169,14 @@ impl EventBus {
         (queue, subscription)
     }
 
-    /// What the handlers say of themselves.
+    /// Returns the descriptions of all handlers.
     pub fn handlers(&self) -> Vec<EventHandlerInfo> {
         let handlers = self.inner.handlers();
         handlers.iter().map(|it| it.handler.info()).collect()
     }
 
-    /// Answers an administrator's request to the handler `package`; none if there is none of that name.
+    /// Answers an operator's request to the handler `package`. Returns `None` if there is no such
+    /// handler.
     pub fn query(
         &self,
         package: &str,
@@ -214,7 +216,7 @@ impl EventBus {
         Ok(json!({ "result": 200 }))
     }
 
-    /// Events published since the start, and what became of them: for each handler, with its package name.
+    /// Returns the counters of the bus and of all handlers.
     pub fn counters(&self) -> EventCounters {
         let handlers = self.inner.handlers();
         let of_handler = |running: &Running| HandlerCounters {
@@ -230,7 +232,7 @@ impl EventBus {
         }
     }
 
-    /// Where the plugin `package` tells what does not concern a single handle.
+    /// Returns the interface by which the plugin `package` publishes events without a handle.
     pub fn of_plugin(&self, package: &'static str) -> PluginEvents {
         PluginEvents {
             bus: self.clone(),
@@ -238,7 +240,7 @@ impl EventBus {
         }
     }
 
-    /// Turns the own events of a plugin or transport off or on.
+    /// Disables or enables the own events of a plugin or transport.
     pub fn mute(&self, package: &'static str, muted: bool) {
         let all = self.inner.muted.write();
         let mut all = all.unwrap_or_else(PoisonError::into_inner);
@@ -248,14 +250,15 @@ impl EventBus {
         }
     }
 
-    /// Whether the own events of a plugin or transport are turned off.
+    /// Whether the own events of a plugin or transport are disabled.
     pub fn is_muted(&self, package: &str) -> bool {
         let all = self.inner.muted.read();
         let all = all.unwrap_or_else(PoisonError::into_inner);
         all.contains(&package)
     }
 
-    /// Ends all subscriptions, and waits for a moment until the handlers have passed on what they have.
+    /// Ends all subscriptions, and waits for a moment until the handlers have processed their
+    /// events.
     pub async fn end(&self) {
         for queue in self.inner.queues().iter() {
             queue.end();
@@ -269,7 +272,7 @@ impl EventBus {
         };
         let all = async {
             for task in tasks {
-                // It only waits for the handler: it does not panic.
+                // It only waits for the handler, and does not panic.
                 let _ = task.await;
             }
         };
@@ -279,27 +282,27 @@ impl EventBus {
     }
 }
 
-/// What the bus has counted.
+/// The counters of the bus.
 #[derive(Debug, Clone)]
 pub struct EventCounters {
-    /// Events that somebody wanted.
+    /// Events with a subscriber.
     pub published: u64,
-    /// What became of them.
+    /// The counters of each handler.
     pub handlers: Vec<HandlerCounters>,
 }
 
-/// What a handler has counted, and what was counted of it.
+/// The counters of a handler.
 #[derive(Debug, Clone)]
 pub struct HandlerCounters {
     /// Its package name.
     pub package: &'static str,
-    /// Whether it takes events; false after a panic.
+    /// Whether it takes events. False after a panic.
     pub is_running: bool,
     /// Events that it did not take in time.
     pub dropped: u64,
     /// Events that wait for it.
     pub waiting: usize,
-    /// Its own figures.
+    /// The handler's own counters.
     pub own: Vec<PluginCounter>,
 }
 
@@ -312,12 +315,13 @@ impl Inner {
         self.change(|queues| queues.retain(|known| !Arc::ptr_eq(known, queue)));
     }
 
-    /// The filter of a queue has changed.
+    /// Updates the bus after the filter of a queue has changed.
     pub(super) fn renew_wanted(&self) {
         self.change(|_| ());
     }
 
-    /// Changes the queues, and notes what they want, under one lock: whoever comes last has seen all changes before.
+    /// Changes the queues and updates the wanted kinds under one lock, so that concurrent changes
+    /// see each other.
     fn change(&self, change: impl FnOnce(&mut Vec<Arc<Queue>>)) {
         let queues = self.queues.write();
         let mut queues = queues.unwrap_or_else(PoisonError::into_inner);
@@ -336,7 +340,7 @@ impl Inner {
     }
 }
 
-/// Where a plugin tells what does not concern a single handle, such as a room that was made by an administrator.
+/// Publishes events of a plugin without a handle, such as a room created by an operator.
 #[derive(Debug, Clone)]
 pub struct PluginEvents {
     bus: EventBus,
@@ -344,12 +348,12 @@ pub struct PluginEvents {
 }
 
 impl PluginEvents {
-    /// Whether anybody watches plugins: else there is no need to collect what is told.
+    /// Whether anyone subscribed to events of plugins.
     pub fn is_watched(&self) -> bool {
         self.bus.wants(EventKind::Plugins)
     }
 
-    /// Tells whoever watches; `data` is made only if somebody does.
+    /// Publishes an event. `data` is called only if anyone subscribed.
     pub fn notify(&self, data: impl FnOnce() -> Value) {
         self.notify_at(
             || EventAddress {
@@ -385,7 +389,12 @@ struct OfPlugin {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     fn publish(bus: &EventBus, kind: EventKind, n: u64) {

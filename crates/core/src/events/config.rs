@@ -1,18 +1,18 @@
-//! What can be told of events in general.
+//! The general configuration of events.
 
 use portunus_config::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 
-/// `[events]`: what holds for all handlers.
+/// `[events]`: the keys for all handlers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventsConfig {
-    /// Seconds between statistics of a PeerConnection, and between those of the server; 0: none.
+    /// Seconds between statistics of a PeerConnection, and of the server. 0 disables them.
     pub stats_period: u32,
-    /// Statistics of all m-lines of a PeerConnection are one event instead of one each.
+    /// Whether the statistics of all m-lines of a PeerConnection are one event.
     pub combine_media_stats: bool,
-    /// Events with statistics of media a second at most, over all PeerConnections: with more of them each is told of less
-    /// often.
+    /// The most events with media statistics per second, over all PeerConnections. With more of
+    /// them, each has longer intervals.
     pub max_stats_rate: u32,
 }
 

@@ -1,4 +1,4 @@
-//! One event.
+//! Events.
 
 use std::cell::Cell;
 use std::io;
@@ -12,37 +12,37 @@ use serde_json::Value;
 use super::EventKind;
 use crate::{HandleId, JsonForm, SessionId};
 
-/// Something that happened, as those who watch the server are told of it. It is written once, for all of them.
+/// An event of the server. It is serialized once for all subscribers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEvent {
-    /// What it is about.
+    /// Its kind.
     pub kind: EventKind,
-    /// Which of several events of its kind it is, where the kind has such numbers.
+    /// Its number among several events of its kind, if the kind has such numbers.
     pub subtype: Option<u8>,
-    /// Microseconds since 1970.
+    /// In microseconds since 1970.
     pub timestamp: u64,
-    /// Whom it concerns.
+    /// The session, handle and plugin that it concerns.
     pub address: EventAddress,
-    /// All of it as JSON.
+    /// The whole event as JSON.
     json: Box<[u8]>,
-    /// Where what happened begins in that. It ends before the last brace.
+    /// Where the body begins in it. The body ends before the last brace.
     body: usize,
 }
 
-/// Whom an event concerns.
+/// The address of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventAddress {
     /// The session.
     pub session: Option<SessionId>,
     /// The handle.
     pub handle: Option<HandleId>,
-    /// The text that the client gave the handle.
+    /// The client's text for the handle.
     pub opaque_id: Option<Arc<str>>,
-    /// The plugin's package, for filters; on the wire it is in the body.
+    /// The plugin's package, for filters. On the wire it is in the body.
     pub plugin: Option<&'static str>,
 }
 
-/// Which server tells of events, and how it writes ids.
+/// The name of the server, and the form of ids.
 #[derive(Debug, Clone)]
 pub(super) struct Emitter {
     pub(super) name: Arc<str>,
@@ -50,7 +50,7 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    /// An event of this moment.
+    /// Makes an event at the present time.
     pub(super) fn event(
         &self,
         kind: EventKind,
@@ -82,7 +82,7 @@ impl Emitter {
     }
 }
 
-/// What stands before the body.
+/// The members before the body.
 #[derive(serde::Serialize)]
 struct Head<'a> {
     emitter: &'a str,
@@ -99,27 +99,27 @@ struct Head<'a> {
     opaque_id: Option<&'a str>,
 }
 
-/// The most bytes that are kept for the next event to be written in.
+/// The largest buffer that is kept for the next event, in bytes.
 const MAX_SCRATCH: usize = 16 << 10;
 
 thread_local! {
-    /// Where events are written, so that each takes as much memory as it is long.
+    /// A buffer for serialization, so that each event takes only as much memory as it needs.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The event as JSON, and where its body begins.
+/// Returns the event as JSON, and where its body begins.
 fn write(head: &Head<'_>, body: &impl Serialize) -> (Box<[u8]>, usize) {
     let mut to = SCRATCH.take();
     to.clear();
-    // They consist of what JSON has, and memory can always be written to.
+    // These members are always valid JSON, and writing to memory cannot fail.
     let written = serde_json::to_writer(&mut to, head);
     debug_assert!(written.is_ok(), "{written:?}");
-    // The body is one more member.
+    // The body is another member.
     to.pop();
     to.extend_from_slice(b",\"event\":");
     let begin = to.len();
     if serde_json::to_writer(&mut to, body).is_err() {
-        // A plugin's own, with what is no JSON.
+        // A plugin's body that is not valid JSON.
         to.truncate(begin);
         to.extend_from_slice(b"null");
     }
@@ -132,7 +132,7 @@ fn write(head: &Head<'_>, body: &impl Serialize) -> (Box<[u8]>, usize) {
 }
 
 impl ServerEvent {
-    /// The event as it is on the wire: JSON without white space.
+    /// Returns the event in its wire form: JSON without whitespace.
     pub fn json(&self) -> &[u8] {
         &self.json
     }
@@ -140,7 +140,7 @@ impl ServerEvent {
     /// Appends the event in this form.
     pub fn write(&self, form: JsonForm, mut to: impl io::Write) {
         match form {
-            // So it is written already.
+            // The wire form is ready.
             JsonForm::Compact => {
                 let written = to.write_all(&self.json);
                 debug_assert!(written.is_ok(), "{written:?}");
@@ -149,32 +149,33 @@ impl ServerEvent {
         }
     }
 
-    /// What happened.
+    /// Returns the body.
     pub fn body(&self) -> Value {
         let end = self.json.len().saturating_sub(1);
         let body = self.json.get(self.body..end).unwrap_or_default();
         parse(body).unwrap_or_default()
     }
 
-    /// All of it.
+    /// Returns the whole event.
     pub(super) fn value(&self) -> Value {
         parse(&self.json).unwrap_or_default()
     }
 
-    /// About how many bytes it takes.
+    /// Returns its approximate size in bytes.
     pub(super) fn weight(&self) -> usize {
         self.json.len().saturating_add(256)
     }
 }
 
-/// The event as it is on the wire. Where it needs no other form, [`ServerEvent::json`] costs less.
+/// The wire form. Where no other form is needed, [`ServerEvent::json`] costs less.
 impl Serialize for ServerEvent {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         parse(&self.json).map_err(S::Error::custom)?.serialize(to)
     }
 }
 
-/// Reads what was written here. What clients bring into it is no deeper than requests may be, but stands deeper than there.
+/// Parses an event that was written here. Data of clients is no deeper than requests may be, but
+/// nested deeper here.
 fn parse(json: &[u8]) -> serde_json::Result<Value> {
     let mut from = serde_json::Deserializer::from_slice(json);
     from.disable_recursion_limit();
@@ -183,7 +184,11 @@ fn parse(json: &[u8]) -> serde_json::Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::collections::HashMap;
 
     use serde_json::json;

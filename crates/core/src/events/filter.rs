@@ -1,13 +1,14 @@
-//! Which events somebody wants.
+//! Filters of events.
 
 use super::{EventMask, ServerEvent};
 
-/// Which events somebody wants: by kind, and by the plugin that they concern.
+/// A filter of events, by kind and by plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Of these kinds.
+    /// The kinds that pass.
     pub kinds: EventMask,
-    /// Those that concern a plugin: of these plugins only, by package; empty: of all. Other events are not concerned.
+    /// The packages of plugins whose events pass. Empty means all. Events without a plugin always
+    /// pass.
     pub plugins: Vec<String>,
 }
 
@@ -18,7 +19,7 @@ impl EventFilter {
         plugins: Vec::new(),
     };
 
-    /// Whether `event` is wanted.
+    /// Whether `event` passes.
     pub fn wants(&self, event: &ServerEvent) -> bool {
         let is_of = |package| self.plugins.iter().any(|plugin| plugin == package);
         self.kinds.has(event.kind)

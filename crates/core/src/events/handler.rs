@@ -1,4 +1,4 @@
-//! The extension point: what takes events elsewhere.
+//! The interface of event handlers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::Subscription;
 use crate::{FieldError, Fields, Object, PluginCounter};
 
-/// What an event handler says of itself.
+/// The description of an event handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventHandlerInfo {
-    /// What administrators call it by, such as `janus.eventhandler.sampleevh`.
+    /// Its package, such as `janus.eventhandler.sampleevh`.
     pub package: &'static str,
     /// A name for people.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub description: &'static str,
     /// Its version as a number that grows.
     pub version: u32,
@@ -22,36 +22,36 @@ pub struct EventHandlerInfo {
     pub version_string: &'static str,
 }
 
-/// What a handler does for as long as there are events.
+/// The work of a handler for as long as there are events.
 pub type Handling = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An event handler: takes events from the bus, and tells them elsewhere. However slow that is, nothing else in the server waits
-/// for it: what it does not take in time is lost, and counted.
+/// An event handler: takes events from the bus and passes them to another system. Nothing else in
+/// the server waits for it. Events that it does not take in time are dropped and counted.
 pub trait EventHandler: Send + Sync + 'static {
-    /// What it is.
+    /// Describes the handler.
     fn info(&self) -> EventHandlerInfo;
 
-    /// Passes events on until there are no more: [`Subscription::recv`] gives none once the server ends.
+    /// Passes on events until [`Subscription::recv`] returns `None`, at the end of the server.
     fn run(self: Arc<Self>, events: Subscription) -> Handling;
 
-    /// Changes what it does, as an administrator's `tweak` says. All members are to be checked before any takes effect. `events`
-    /// is not for it: the bus has checked it, and sees to it.
+    /// Changes its settings by an operator's `tweak`. Checks all members before any takes effect.
+    /// The bus handles the member `events`.
     fn tweak(&self, _members: Fields<'_>) -> Result<(), TweakError> {
         Ok(())
     }
 
-    /// Answers another request of an administrator, whose name is its `request`; the object is the answer.
+    /// Answers another request of an operator, named by `request`. The answer is an object.
     fn query(&self, _name: &str, _members: Fields<'_>) -> Result<Object, TweakError> {
         Err(TweakError::UnknownRequest)
     }
 
-    /// What it has counted since its start.
+    /// Returns its counters since the start.
     fn counters(&self) -> Vec<PluginCounter> {
         Vec::new()
     }
 }
 
-/// Why an administrator's request to a handler is refused.
+/// The reason why an operator's request to a handler is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TweakError {
@@ -61,10 +61,10 @@ pub enum TweakError {
     /// A member is missing.
     #[error("Missing mandatory element ({0})")]
     Missing(String),
-    /// A member has a wrong type or value; the text names it.
+    /// A member has a wrong type or value. The text names it.
     #[error("{0}")]
     Invalid(String),
-    /// It cannot be done.
+    /// The request failed.
     #[error("{0}")]
     Other(String),
 }
@@ -79,7 +79,7 @@ impl From<FieldError> for TweakError {
 }
 
 impl TweakError {
-    /// Its number on the wire.
+    /// Returns its number on the wire.
     pub const fn code(&self) -> u16 {
         match self {
             TweakError::UnknownRequest => 411,

@@ -5,24 +5,24 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What an event is about: its `type` on the wire.
+/// The kind of an event: its `type` on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// Sessions come and go.
+    /// Sessions start and end.
     Sessions,
-    /// Handles come and go.
+    /// Handles are attached and detached.
     Handles,
-    /// What an administrator has told the server to tell.
+    /// Events that an operator sends through the server.
     External,
-    /// Descriptions of sessions, both ways.
+    /// Session descriptions, in both directions.
     Jsep,
     /// ICE, DTLS and PeerConnections.
     WebRtc,
-    /// Media that come or stop, losses, statistics.
+    /// Media that start or stop, losses, statistics.
     Media,
-    /// What plugins tell.
+    /// Events of plugins.
     Plugins,
-    /// What transports tell.
+    /// Events of transports.
     Transports,
     /// The server itself.
     Core,
@@ -42,7 +42,7 @@ impl EventKind {
         EventKind::Core,
     ];
 
-    /// Its number on the wire, a power of two.
+    /// Returns its number on the wire, a power of two.
     pub const fn number(self) -> u16 {
         match self {
             EventKind::Sessions => 1,
@@ -57,7 +57,7 @@ impl EventKind {
         }
     }
 
-    /// Its name in lists of kinds, such as `webrtc`.
+    /// Returns its name in lists of kinds, such as `webrtc`.
     pub const fn label(self) -> &'static str {
         match self {
             EventKind::Sessions => "sessions",
@@ -72,7 +72,7 @@ impl EventKind {
         }
     }
 
-    /// Its name for people, such as `WebRTC`.
+    /// Returns its name for people, such as `WebRTC`.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::Sessions => "Sessions",
@@ -87,13 +87,13 @@ impl EventKind {
         }
     }
 
-    /// The kind with this label.
+    /// Returns the kind with this label.
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.label() == label)
     }
 }
 
-/// A set of kinds; in text a list of labels with commas between, `all`, or `none`.
+/// A set of kinds. As text: labels separated by commas, `all`, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventMask(u16);
 
@@ -103,18 +103,18 @@ impl EventMask {
     /// Every kind.
     pub const ALL: EventMask = EventMask(0x1ff);
 
-    /// Whether the kind is in it.
+    /// Whether the set contains the kind.
     pub const fn has(self, kind: EventKind) -> bool {
         self.0 & kind.number() != 0
     }
 
-    /// These and those of `other`.
+    /// Returns the kinds of both sets.
     #[must_use]
     pub const fn and(self, other: EventMask) -> EventMask {
         EventMask(self.0 | other.0)
     }
 
-    /// The kinds that `list` names; what it names that is no kind is left out, as clients of Janus expect.
+    /// Parses a list of kinds. Unknown names are ignored, as in Janus.
     pub fn lenient(list: &str) -> EventMask {
         let kinds = labels(list).map(|label| Self::of(label).unwrap_or(Self::NONE));
         kinds.fold(Self::NONE, Self::and)
@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for EventMask {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sessions and handles that come and go (types 1 and 2).
+//! Events of sessions and handles (types 1 and 2).
 
 use serde_json::{Value, json};
 
@@ -7,19 +7,19 @@ use crate::{Client, Object};
 /// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionEnd {
-    /// Its client ended it, or is gone for good, or the server stops.
+    /// Its client ended it or is gone, or the server stops.
     Destroyed,
     /// Its client was silent for too long.
     Timeout,
 }
 
-/// A session was made by `owner`.
+/// A session was created by `owner`.
 pub(crate) fn session_created(owner: &Client) -> Value {
     let transport = json!({ "transport": owner.transport(), "id": owner.told_id().to_string() });
     json!({ "name": "created", "transport": transport })
 }
 
-/// A session has ended, and all its handles have.
+/// A session and all its handles have ended.
 pub(crate) fn session_ended(end: SessionEnd) -> Value {
     let name = match end {
         SessionEnd::Destroyed => "destroyed",
@@ -28,12 +28,12 @@ pub(crate) fn session_ended(end: SessionEnd) -> Value {
     json!({ "name": name })
 }
 
-/// A handle was attached to `plugin` by a client that showed `token`.
+/// A handle was attached to `plugin` by a client with `token`.
 pub(crate) fn handle_attached(plugin: &str, opaque_id: Option<&str>, token: Option<&str>) -> Value {
     handle("attached", plugin, opaque_id, token)
 }
 
-/// A handle is gone.
+/// A handle was detached.
 pub(crate) fn handle_detached(plugin: &str, opaque_id: Option<&str>, token: Option<&str>) -> Value {
     handle("detached", plugin, opaque_id, token)
 }

@@ -1,4 +1,5 @@
-//! Media of PeerConnections (type 32): what comes and what is lost. Figures are in [`super::statistics`].
+//! Media of PeerConnections (type 32): starts, stops and losses. Statistics are in
+//! [`super::statistics`].
 
 use portunus_rtp::Mid;
 use serde_json::{Value, json};
@@ -10,7 +11,8 @@ pub(crate) const STATE: u8 = 1;
 /// The subtype of [`slow_link`].
 pub(crate) const SLOW_LINK: u8 = 2;
 
-/// A medium comes, or does so no more; `no_media_ms`: after how long without a packet.
+/// A medium started or stopped. `no_media_ms` is the time without packets after which it counts as
+/// stopped.
 pub(crate) fn state(
     mid: Mid,
     audio: bool,
@@ -28,9 +30,9 @@ pub(crate) fn state(
         .into()
 }
 
-/// Packets were lost; `from_client`: those that the client sent.
+/// Packets were lost. `from_client`: those that the client sent.
 pub(crate) fn slow_link(mid: Mid, audio: bool, from_client: bool, lost: u32) -> Value {
-    // The words are the server's: its uplink is what it sends.
+    // The words are from the server's side: its uplink is what it sends.
     let link = if from_client { "downlink" } else { "uplink" };
     json!({
         "mid": mid.as_str(),
@@ -46,7 +48,11 @@ fn medium(audio: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::*;
 
     #[test]

@@ -1,6 +1,7 @@
-//! What happens in the server, for those who watch it: the event bus, and the handlers that take events from it elsewhere.
+//! Events of the server for subscribers: the event bus, and the handlers that pass events to other
+//! systems.
 //!
-//! Clients are told what concerns them by events of another kind, which are in [`crate::Handle::push`].
+//! Events for clients are separate: see [`crate::Handle::push`].
 
 mod bus;
 mod config;
@@ -26,4 +27,5 @@ pub use registration::{
     ConfiguredEventHandler, EventHandlerConfig, EventHandlerError, EventHandlerRegistration,
 };
 pub(crate) use server::ServerFigures;
+pub use statistics::{link_quality, media_link_quality};
 pub use subscription::Subscription;

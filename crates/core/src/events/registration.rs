@@ -1,4 +1,4 @@
-//! How a server gets its event handlers: as its plugins, see [`crate::Registration`].
+//! The registration of event handlers, which is like that of plugins: see [`crate::Registration`].
 
 use std::fmt;
 use std::future::Future;
@@ -15,32 +15,34 @@ pub trait ConfiguredEventHandler: EventHandler + Sized {
     /// Its name in the configuration: its section is `[events.NAME]`.
     const NAME: &'static str;
 
-    /// What it can be told beside what all can be; `()` if that is nothing.
+    /// Its configuration besides the common keys, or `()` if it has none.
     type Config: Configuration;
 
-    /// Why it does not start. That the other side cannot be reached is no reason: it may come.
+    /// An error that keeps it from starting. An unreachable other side is no error, since it may
+    /// appear later.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The key that it cannot do without, if that is not set: then it is a mistake to enable it.
+    /// The required key, if it is not set. Then enabling the handler is a mistake.
     fn missing(_config: &Self::Config) -> Option<&'static str> {
         None
     }
 
-    /// Makes it.
+    /// Makes the handler.
     fn from_config(config: Self::Config) -> impl Future<Output = Result<Self, Self::Error>> + Send;
 }
 
-/// What every handler can be told.
+/// The common keys of all handlers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Common {
-    /// Whether it is started.
+    /// Whether it is enabled.
     enabled: bool,
     /// The kinds of events that it gets.
     events: EventMask,
-    /// The plugins whose events it gets, by package; empty: all. Events that concern no plugin it gets in any case.
+    /// The packages of plugins whose events it gets. Empty means all. It always gets events without
+    /// a plugin.
     plugins: Vec<String>,
-    /// Events that wait for it at most; beyond that the oldest are lost.
+    /// The most events that wait for it. The oldest are dropped.
     queue: usize,
 }
 
@@ -69,7 +71,7 @@ impl Common {
     }
 }
 
-/// An event handler in the list of those that a server has.
+/// An event handler in the list of a server.
 #[derive(Clone, Copy)]
 pub struct EventHandlerRegistration {
     name: &'static str,
@@ -90,7 +92,7 @@ impl EventHandlerRegistration {
         self.name
     }
 
-    /// Reads its section, from that of all events.
+    /// Reads its section below that of all events.
     pub fn read(&self, events: &mut Section<'_>) -> EventHandlerConfig {
         (self.read)(events)
     }
@@ -120,7 +122,7 @@ fn read<H: ConfiguredEventHandler>(events: &mut Section<'_>) -> EventHandlerConf
     })
 }
 
-/// An event handler with its configuration, not started yet.
+/// A configured event handler that is not started yet.
 #[derive(Debug)]
 pub struct EventHandlerConfig {
     name: &'static str,
@@ -134,24 +136,24 @@ impl EventHandlerConfig {
         self.name
     }
 
-    /// Whether it is to be started.
+    /// Whether it is enabled.
     pub const fn is_enabled(&self) -> bool {
         self.common.enabled
     }
 
-    /// The keys of its section with their values.
+    /// Returns the keys of its section with their values.
     pub fn keys(&self) -> Result<Table, PrintError> {
         let mut keys = keys_of(&self.common)?;
         keys.extend(self.own.keys()?);
         Ok(keys)
     }
 
-    /// The keys of its section that can change while it runs: none.
+    /// Returns the keys of its section that can change while it runs: none.
     pub const fn live(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Looks for faults of its section that reading cannot find.
+    /// Finds faults in its section that reading does not find.
     pub fn probe(&self, probe: &mut Probe) {
         self.own.probe(probe);
     }
@@ -174,7 +176,7 @@ impl EventHandlerConfig {
     }
 }
 
-/// Why an event handler does not start.
+/// The error of an event handler that does not start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the event handler {name}: {error}")]
 pub struct EventHandlerError {
@@ -188,7 +190,7 @@ pub struct EventHandlerError {
 type Starting =
     Pin<Box<dyn Future<Output = Result<Arc<dyn EventHandler>, EventHandlerError>> + Send>>;
 
-/// What is the same for the configurations of all handlers.
+/// The common interface of all handlers' configurations.
 trait Start: fmt::Debug + Send + Sync {
     fn keys(&self) -> Result<Table, PrintError>;
     fn probe(&self, probe: &mut Probe);

@@ -1,22 +1,22 @@
-//! The server itself (type 256), its transports (128), and what an administrator tells through it (4).
+//! Events of the server itself (type 256), of transports (128), and of operators (4).
 
 use serde_json::{Value, json};
 
 use super::{EventAddress, EventBus, EventKind};
 
-/// The subtype of what the server is like.
+/// The subtype of the server's state.
 const STATUS: u8 = 1;
-/// The subtype of its end.
+/// The subtype of the server's end.
 const SHUTDOWN: u8 = 2;
 
 impl EventBus {
-    /// Tells that the server has started; `info` is what it says of itself.
+    /// Publishes the start of the server. `info` returns its description.
     pub(crate) fn started(&self, info: impl FnOnce() -> Value) {
         let body = || json!({ "status": "started", "info": info() });
         self.publish(EventKind::Core, Some(STATUS), EventAddress::default, body);
     }
 
-    /// Tells how much there is at present.
+    /// Publishes the present numbers of sessions, handles and PeerConnections.
     pub(crate) fn update(&self, figures: ServerFigures) {
         let body = || {
             let info = json!({
@@ -30,14 +30,14 @@ impl EventBus {
         self.publish(EventKind::Core, Some(STATUS), EventAddress::default, body);
     }
 
-    /// Tells that the server ends, by this signal.
+    /// Publishes the end of the server, by this signal.
     pub(crate) fn shutdown(&self, signal: i32) {
         let body = || json!({ "status": "shutdown", "signum": signal });
         self.publish(EventKind::Core, Some(SHUTDOWN), EventAddress::default, body);
     }
 
-    /// Tells what happened to a connection of the transport `package`: `id` is that of its [`crate::Client`]. `data` is made
-    /// only if somebody wants it.
+    /// Publishes an event of a connection of the transport `package`. `id` is that of its
+    /// [`crate::Client`]. `data` is called only if anyone subscribed.
     pub fn transport(&self, package: &'static str, id: u64, data: impl FnOnce() -> Value) {
         if self.is_muted(package) {
             return;
@@ -46,26 +46,27 @@ impl EventBus {
         self.publish(EventKind::Transports, None, EventAddress::default, body);
     }
 
-    /// Tells what an administrator has to say; whoever reads it knows `schema`. `data` is made only if somebody wants it.
+    /// Publishes an operator's event with this `schema`. `data` is called only if anyone
+    /// subscribed.
     pub fn external(&self, schema: &str, data: impl FnOnce() -> Value) {
         let body = || json!({ "schema": schema, "data": data() });
         self.publish(EventKind::External, None, EventAddress::default, body);
     }
 }
 
-/// How much there is.
+/// The present numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerFigures {
     pub(crate) sessions: u64,
     pub(crate) handles: u64,
     pub(crate) peer_connections: u64,
-    /// Seconds until it is told again.
+    /// Seconds until the next event.
     pub(crate) period: u32,
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::events::EventFilter;
 

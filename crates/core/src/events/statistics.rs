@@ -1,4 +1,4 @@
-//! Figures of PeerConnections (type 32, subtype 3).
+//! Statistics of PeerConnections (type 32, subtype 3).
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Kind;
 use serde::Serialize;
 
-/// The subtype.
+/// The subtype of statistics.
 pub(crate) const STATISTICS: u8 = 3;
 
-/// The figures of an m-line, or of a further encoding of it.
+/// The statistics of an m-line, or of a further encoding of it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Figures<'a> {
@@ -18,7 +18,7 @@ pub(crate) enum Figures<'a> {
     Media(Media<'a>),
 }
 
-/// Of data channels.
+/// Statistics of data channels.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Data<'a> {
@@ -31,7 +31,7 @@ pub(crate) struct Data<'a> {
     bytes_sent: u64,
 }
 
-/// Of audio or video.
+/// Statistics of audio or video.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Media<'a> {
@@ -67,7 +67,7 @@ pub(crate) struct Media<'a> {
     remb_bitrate: Option<u64>,
 }
 
-/// What a round trip was computed from.
+/// The values that a round trip was computed from.
 #[derive(Debug, Serialize)]
 struct Times {
     ntp: u32,
@@ -75,8 +75,8 @@ struct Times {
     dlsr: u32,
 }
 
-/// The figures of a PeerConnection: those of each m-line, and of each further simulcast encoding. `remb`: what the client said
-/// last that it can receive.
+/// Returns the statistics of a PeerConnection: of each m-line, and of each further simulcast
+/// encoding. `remb` is the client's last estimate of its downlink.
 pub(crate) fn of_lines(lines: &[MediaStats], remb: Option<u64>) -> Vec<Figures<'_>> {
     let mut all = Vec::with_capacity(lines.len());
     for line in lines {
@@ -104,7 +104,7 @@ fn data(line: &MediaStats) -> Data<'_> {
     }
 }
 
-/// An m-line with what is sent and, of what comes, the first encoding.
+/// Returns the statistics of an m-line, with the first incoming encoding.
 fn main(line: &MediaStats, remb: Option<u64>) -> Media<'_> {
     let none = StreamStats::default();
     let received = line.received.first().unwrap_or(&none);
@@ -126,7 +126,8 @@ fn main(line: &MediaStats, remb: Option<u64>) -> Media<'_> {
     }
 }
 
-/// A further encoding of what comes: `video-sim1` is the second, `video-sim2` the third.
+/// Returns the statistics of a further incoming encoding: `video-sim1` is the second, `video-sim2`
+/// the third.
 fn simulcast<'a>(line: &'a MediaStats, n: usize, received: &StreamStats) -> Media<'a> {
     let name = match n {
         1 => "video-sim1",
@@ -170,7 +171,7 @@ fn streams<'a>(
     }
 }
 
-/// The codec in use, as far as the API has a name for it.
+/// Returns the codec in use, if the API has a name for it.
 fn codec(line: &MediaStats) -> Option<CodecName> {
     let name = |payload: &PayloadStats| {
         let is_it = |name: &CodecName| {
@@ -181,8 +182,8 @@ fn codec(line: &MediaStats) -> Option<CodecName> {
     line.payloads.iter().find_map(name)
 }
 
-/// How well packets arrive, in percent. Where nothing was lost because nothing was sent, all is well.
-pub(crate) fn link_quality(stream: &StreamStats) -> u8 {
+/// Returns the share of packets that arrived, in percent. Without packets it is 100.
+pub fn link_quality(stream: &StreamStats) -> u8 {
     if stream.packets == 0 {
         100
     } else {
@@ -190,8 +191,8 @@ pub(crate) fn link_quality(stream: &StreamStats) -> u8 {
     }
 }
 
-/// The same of media, after what was sent again.
-pub(crate) fn media_link_quality(stream: &StreamStats) -> u8 {
+/// As [`link_quality`], after retransmissions.
+pub fn media_link_quality(stream: &StreamStats) -> u8 {
     if stream.packets == 0 {
         100
     } else {

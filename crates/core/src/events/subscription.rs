@@ -1,4 +1,4 @@
-//! What waits for one who watches: bounded, the oldest go first.
+//! Subscriptions with bounded queues, which drop the oldest events.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +10,16 @@ use tokio::sync::Notify;
 use super::bus::Inner;
 use super::event::Emitter;
 use super::{EventAddress, EventFilter, EventKind, EventMask, ServerEvent};
-use crate::LogGate;
+use portunus_log_gate::LogGate;
 
-/// About how many bytes of events wait for one subscriber at most.
+/// The approximate limit of waiting events of a subscriber, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// The subtype of the core's event that says how many were lost before it; an addition to Janus's.
+/// The subtype of the core's event with the number of lost events. Janus has no such event.
 const MISSED: u8 = 3;
 
-/// The events that somebody wants, from the subscription on. Whoever does not take them in time loses the oldest, and is told
-/// how many by an event of kind `core`. Dropped, it ends.
+/// A subscription. A slow subscriber loses the oldest events, and gets their number by an event of
+/// kind `core`. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Subscription {
     queue: Arc<Queue>,
@@ -27,7 +27,7 @@ pub struct Subscription {
     emitter: Emitter,
 }
 
-/// Where the bus puts events for a subscriber.
+/// The queue of a subscriber, for the bus.
 #[derive(Debug)]
 pub(super) struct Queue {
     name: String,
@@ -44,13 +44,13 @@ struct State {
     filter: EventFilter,
     waiting: VecDeque<Arc<ServerEvent>>,
     bytes: usize,
-    /// Lost since the subscriber was told of losses.
+    /// Events lost since the last report to the subscriber.
     missed: u64,
     over: bool,
 }
 
 impl State {
-    /// Lets the oldest go until no more than so many wait; says how many went.
+    /// Drops the oldest events until at most this many wait. Returns how many were dropped.
     fn shrink(&mut self, most: usize) -> u64 {
         let mut lost: u64 = 0;
         while self.waiting.len() > most || self.bytes > MAX_WAITING_BYTES {
@@ -93,7 +93,8 @@ impl Queue {
         self.state().filter.kinds = kinds;
     }
 
-    /// Adds an event if it is wanted. The oldest make room for it; says whether any had to.
+    /// Adds an event if it passes the filter. Drops the oldest if there is no room, and returns
+    /// whether any was dropped.
     pub(super) fn offer(&self, event: &Arc<ServerEvent>) -> bool {
         let mut state = self.state();
         if state.over || !state.filter.wants(event) {
@@ -108,7 +109,7 @@ impl Queue {
         lost > 0
     }
 
-    /// Logs that events were lost, once a second at most.
+    /// Logs lost events, once a second at most.
     pub(super) fn tell_loss(&self) {
         if let Some(more) = self.log.open() {
             let handler = &self.name;
@@ -121,7 +122,7 @@ impl Queue {
         self.dropped.fetch_add(lost, Ordering::Relaxed);
     }
 
-    /// What waits can still be taken; nothing more comes.
+    /// Closes the queue. Waiting events can still be taken.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_one();
@@ -154,7 +155,8 @@ impl Subscription {
         }
     }
 
-    /// The next event; none once the bus has ended and all before is taken. Cancel safe. One task may wait at a time.
+    /// Returns the next event, or `None` once the bus has ended and the queue is empty. Cancel
+    /// safe. Only one task may wait.
     pub async fn recv(&self) -> Option<Arc<ServerEvent>> {
         loop {
             if let Some(event) = self.try_recv() {
@@ -167,7 +169,7 @@ impl Subscription {
         }
     }
 
-    /// The next event if it is there.
+    /// Returns the next event if there is one.
     pub fn try_recv(&self) -> Option<Arc<ServerEvent>> {
         let mut state = self.queue.state();
         let missed = std::mem::take(&mut state.missed);
@@ -183,7 +185,7 @@ impl Subscription {
         Some(event)
     }
 
-    /// Waits until the bus has ended; there may be events left to take. Cancel safe.
+    /// Waits until the bus has ended. Events may be left. Cancel safe.
     pub async fn over(&self) {
         let ended = self.queue.ended.notified();
         if !self.queue.state().over {
@@ -191,12 +193,12 @@ impl Subscription {
         }
     }
 
-    /// How many events wait.
+    /// Returns how many events wait.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
 
-    /// Lets go of the oldest events if more than so many wait: they count as lost.
+    /// Drops the oldest events if more than this many wait. They count as lost.
     pub fn keep(&self, most: usize) {
         self.queue.keep(most);
     }
@@ -206,17 +208,17 @@ impl Subscription {
         &self.emitter.name
     }
 
-    /// An event as JSON. Who needs the text alone takes [`ServerEvent::json`].
+    /// Returns an event as JSON. For its text, [`ServerEvent::json`] is enough.
     pub fn to_json(&self, event: &ServerEvent) -> Value {
         event.value()
     }
 
-    /// Which events it gets.
+    /// Returns the filter.
     pub fn filter(&self) -> EventFilter {
         self.queue.filter()
     }
 
-    /// Changes which events it gets from now on.
+    /// Changes the filter.
     pub fn set_filter(&self, filter: EventFilter) {
         self.queue.state().filter = filter;
         if let Some(bus) = self.bus.upgrade() {
@@ -224,7 +226,7 @@ impl Subscription {
         }
     }
 
-    /// How many it lost in all.
+    /// Returns how many events it lost in all.
     pub fn dropped(&self) -> u64 {
         self.queue.dropped()
     }

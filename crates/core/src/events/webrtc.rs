@@ -1,4 +1,4 @@
-//! Descriptions of sessions (type 8), and what becomes of PeerConnections (type 16).
+//! Session descriptions (type 8), and the states of PeerConnections (type 16).
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub(crate) const DTLS: u8 = 5;
 /// The subtype of [`up`] and [`hangup`].
 pub(crate) const CONNECTION: u8 = 6;
 
-/// There is one stream and one component always (BUNDLE and rtcp-mux).
+/// There is always one stream with one component (BUNDLE and rtcp-mux).
 #[derive(Debug, Serialize)]
 struct Component {
     stream_id: u8,
@@ -52,7 +52,7 @@ pub(crate) fn remote_jsep(kind: JsepKind, sdp: &str) -> Description<'_> {
     description("remote", kind, sdp)
 }
 
-/// Ours, as it is sent.
+/// The server's description, as it is sent.
 pub(crate) fn local_jsep(kind: JsepKind, sdp: &str) -> Description<'_> {
     description("local", kind, sdp)
 }
@@ -106,7 +106,7 @@ pub(crate) struct Trickled<'a> {
     component: Component,
 }
 
-/// A candidate of ours, as the text after `a=`.
+/// A candidate of the server, as the text after `a=`.
 pub(crate) fn local_candidate(text: &str) -> Trickled<'_> {
     Trickled {
         candidate: Candidate::LocalCandidate(bare(text)),
@@ -114,7 +114,7 @@ pub(crate) fn local_candidate(text: &str) -> Trickled<'_> {
     }
 }
 
-/// A candidate of the client's, as the text after `a=`.
+/// A candidate of the client, as the text after `a=`.
 pub(crate) fn remote_candidate(text: &str) -> Trickled<'_> {
     Trickled {
         candidate: Candidate::RemoteCandidate(bare(text)),
@@ -126,7 +126,7 @@ fn bare(candidate: &str) -> &str {
     candidate.strip_prefix("candidate:").unwrap_or(candidate)
 }
 
-/// The pair of candidates that media uses from now on.
+/// The selected pair of candidates.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pair {
     #[serde(rename = "selected-pair")]
@@ -142,7 +142,7 @@ struct Candidates {
     remote: Side,
 }
 
-/// One side's candidate, by its parts.
+/// A candidate of one side, by its parts.
 #[derive(Debug, Serialize)]
 struct Side {
     address: IpAddr,
@@ -153,7 +153,7 @@ struct Side {
     family: u8,
 }
 
-/// The pair of candidates that media uses from now on.
+/// Returns the selected pair of candidates.
 pub(crate) fn selected_pair(pair: &SelectedPair) -> Pair {
     let side = |address: SocketAddr, kind| Side {
         address: address.ip(),
@@ -184,7 +184,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// The state of the DTLS handshake, and how many flights had to be sent again.
+/// The state of the DTLS handshake, with the number of repeated flights.
 #[derive(Debug, Serialize)]
 pub(crate) struct Dtls {
     dtls: &'static str,
@@ -193,7 +193,7 @@ pub(crate) struct Dtls {
     retransmissions: u32,
 }
 
-/// The state of the DTLS handshake, and how many flights had to be sent again.
+/// Returns the state of the DTLS handshake, with the number of repeated flights.
 pub(crate) fn dtls(state: DtlsState, retransmissions: u32) -> Dtls {
     let dtls = match state {
         DtlsState::Trying => "trying",
@@ -213,7 +213,7 @@ pub(crate) struct Connection<'a> {
     connection: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
-    /// Why ICE failed: a code, and a sentence.
+    /// Why ICE failed: a code and a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,7 +242,11 @@ pub(crate) fn hangup<'a>(reason: &'a str, cause: Option<&'a IceCause>) -> Connec
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_media::Carrier;
     use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! Reads the members of an object into a struct, by serde.
 //!
-//! serde reads a JSON object in the order of the text. Clients of Janus know errors in the order of the request's
-//! description, the first of which they get. So a struct is read as a sequence: its fields in the order in which it
-//! declares them. A field that is a struct takes its own fields from the same object: requests are flat.
+//! serde reads a JSON object in the order of the text. Clients of Janus expect the first error in
+//! the order of the documentation. So a struct is read as a sequence of its fields in the order of
+//! their declaration. A field that is a struct takes its own fields from the same object, since
+//! requests are flat.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -14,18 +15,18 @@ use serde_json::Value;
 
 use super::{FieldError, Fields, MAX_OBJECTS};
 
-/// Why a struct is not there: serde's part of it, until the name of the member is known.
+/// The error of a struct, before the name of the member is known.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// The member has another type: the one that was expected.
+    /// The member has a wrong type. The text is the expected one.
     #[error("should be {0}")]
     Type(Cow<'static, str>),
-    /// The member's value cannot be: why.
+    /// The member has an invalid value. The text gives the reason.
     #[error("{0}")]
     Value(String),
-    /// The field with this place in its struct is missing.
+    /// The field with this index in its struct is missing.
     #[error("field {0} is missing")]
     Missing(usize),
 }
@@ -55,7 +56,7 @@ impl Error for Fault {
         Fault::Value(format!("should be {expected}"))
     }
 
-    /// A struct has no default for its field with the place `place`.
+    /// A struct has no default for its field with the index `place`.
     fn invalid_length(place: usize, _: &dyn Expected) -> Self {
         Fault::Missing(place)
     }
@@ -69,7 +70,7 @@ impl Error for Fault {
     }
 }
 
-/// An object that becomes a struct.
+/// An object that is read into a struct.
 #[derive(Debug, Clone, Copy)]
 pub struct Members<'a> {
     fields: Fields<'a>,
@@ -77,8 +78,8 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads `fields`. Their ids are strings with `text_ids`, and numbers without. A type is an id if it reads itself by
-    /// [`Deserializer::deserialize_identifier`].
+    /// Reads `fields`. With `text_ids` ids are strings, without it numbers. A type is an id if it
+    /// deserializes by [`Deserializer::deserialize_identifier`].
     pub const fn new(fields: Fields<'a>, text_ids: bool) -> Self {
         Members { fields, text_ids }
     }
@@ -118,7 +119,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
             members: self,
             rest: &mut rest,
         });
-        // serde lists a field's aliases as if they were fields.
+        // serde lists a field's aliases like fields.
         debug_assert!(read.is_err() || rest.len() == 0, "a field has an alias");
         read.map_err(|fault| match fault {
             Fault::Missing(place) => {
@@ -129,7 +130,7 @@ impl<'de> Deserializer<'de> for Members<'de> {
         })
     }
 
-    /// `()` is what a request without members of its own is read into.
+    /// `()` is the struct of a request without members.
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_unit()
     }
@@ -175,7 +176,7 @@ impl<'de> SeqAccess<'de> for Declared<'de, '_> {
     }
 }
 
-/// A member that is not there, beside these.
+/// An absent member of these fields.
 struct Absent<'a>(Members<'a>);
 
 impl<'de> Deserializer<'de> for Absent<'de> {
@@ -204,17 +205,17 @@ impl<'de> Deserializer<'de> for Absent<'de> {
     }
 }
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Copy)]
 enum Within<'a> {
     Nothing,
-    /// Beside the members of a struct.
+    /// A member of this object.
     Object(Members<'a>),
-    /// The place in a list.
+    /// The index in a list.
     List(usize),
 }
 
-/// A value that is there. `null` is a value of the wrong type, whatever is wanted.
+/// A present value. `null` always has the wrong type.
 struct Member<'a> {
     value: &'a Value,
     within: Within<'a>,
@@ -222,7 +223,8 @@ struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// The value as `convert` has it, else an error that names what was wanted: by itself, or as part of a list.
+    /// Returns the value converted by `convert`, or an error with the wanted type, alone or as part
+    /// of a list.
     fn read<T>(
         &self,
         [alone, listed]: [&'static str; 2],
@@ -244,7 +246,7 @@ const STRING: [&str; 2] = ["a string", "an array of strings"];
 const ARRAY: [&str; 2] = ["an array", "an array of arrays"];
 const OBJECT: [&str; 2] = ["an object", "an array of objects"];
 
-/// Numbers that do not fit the field have the wrong type, too.
+/// Numbers out of the field's range have the wrong type, too.
 macro_rules! numbers {
     ($($method:ident $wanted:ident $convert:ident $visit:ident;)*) => {
         $(
@@ -339,7 +341,7 @@ impl<'de> Deserializer<'de> for Member<'de> {
         text.deserialize_enum(name, variants, visitor)
     }
 
-    /// An id.
+    /// Reads an id.
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.text_ids {
             true => self.deserialize_str(visitor),
@@ -384,7 +386,7 @@ impl<'de> SeqAccess<'de> for List<'de> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;
@@ -433,7 +435,7 @@ mod tests {
         };
         let object = json!({ "feed": 1, "volume": 2, "last": true });
         assert_eq!(read(object), Ok(labelled()));
-        // There is one way only to say it.
+        // There is only one way to write it.
         let object = json!({ "feed": 1, "volume": 2, "last": true, "more": { "volume": 3 } });
         assert_eq!(read(object), Ok(labelled()));
         let missing = "Missing mandatory element (feed)";

@@ -1,4 +1,4 @@
-//! Reads the members of a JSON object, with the errors that Janus clients know.
+//! Reads the members of a JSON object, with the errors of Janus.
 
 mod members;
 pub mod with;
@@ -11,36 +11,36 @@ use serde_json::{Map, Value};
 
 pub use members::Members;
 
-/// The members of a request. A member that is there but of the wrong type is an error, also where it is optional.
+/// The members of a request. A member of a wrong type is an error even if it is optional.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a>(pub &'a Map<String, Value>);
 
-/// What is wrong with a member; its text is what clients are told.
+/// A fault of a member. Clients get its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// It has to be there.
+    /// The member is missing.
     #[error("Missing mandatory element ({0})")]
     Missing(String),
-    /// It has the wrong type.
+    /// The member has a wrong type.
     #[error("Invalid element type ({name} should be {wanted})")]
     Type {
         /// The member.
         name: String,
-        /// What it should be, with its article.
+        /// The wanted type, with its article.
         wanted: Cow<'static, str>,
     },
-    /// It has the right type, but a value that cannot be.
+    /// The member has the right type and an invalid value.
     #[error("Invalid value ({name} {reason})")]
     Value {
         /// The member.
         name: String,
-        /// What it should be, as in "should be audio or video".
+        /// The wanted values, as in "should be audio or video".
         reason: String,
     },
 }
 
 impl FieldError {
-    /// The error of a member that should be `wanted`, which has its article.
+    /// The error of a member with a wrong type. `wanted` has its article.
     pub fn wrong_type(name: &str, wanted: impl Into<Cow<'static, str>>) -> Self {
         FieldError::Type {
             name: name.to_owned(),
@@ -48,7 +48,7 @@ impl FieldError {
         }
     }
 
-    /// The error of a member that has the right type, but a value that cannot be.
+    /// The error of a member with an invalid value.
     pub fn value(name: &str, reason: impl Into<String>) -> Self {
         FieldError::Value {
             name: name.to_owned(),
@@ -57,69 +57,71 @@ impl FieldError {
     }
 }
 
-/// The longest list of objects: each costs work.
+/// The longest list of objects, since each costs work.
 const MAX_OBJECTS: usize = 2_000;
 
 impl<'a> Fields<'a> {
-    /// Reads the members that the struct `T` names into it, in the order of its declaration: the error is that of the first field
-    /// that is missing or wrong. Other members are ignored.
+    /// Reads the members of the struct `T`, in the order of their declaration. The error is that of
+    /// the first field that is missing or wrong. Other members are ignored.
     ///
-    /// An absent `Option` is `None`. A field with `#[serde(default)]` may be absent. A field that is a struct takes its own fields
-    /// from the same object. serde's aliases and `flatten` are not supported.
+    /// An absent `Option` is `None`. A field with `#[serde(default)]` may be absent. A field that
+    /// is a struct takes its own fields from the same object. serde's aliases and `flatten` are not
+    /// supported.
     pub fn read<T: Deserialize<'a>>(self) -> Result<T, FieldError> {
         Members::new(self, false).read()
     }
 
-    /// Reads one member by serde, as [`Fields::read`] reads a field. Returns `None` if the member is absent.
+    /// Reads one member by serde, as [`Fields::read`] reads a field. Returns `None` if the member
+    /// is absent.
     pub fn member<T: Deserialize<'a>>(self, name: &str) -> Result<Option<T>, FieldError> {
         Members::new(self, false).member(name)
     }
 
-    /// Reads one member that has to be there.
+    /// Reads one required member.
     pub fn required<T: Deserialize<'a>>(self, name: &str) -> Result<T, FieldError> {
         self.member(name)?
             .ok_or_else(|| FieldError::Missing(name.to_owned()))
     }
 
-    /// Whether the member is there.
+    /// Whether the member exists.
     pub fn has(self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A string.
+    /// Reads a string.
     pub fn string(self, name: &str) -> Result<Option<&'a str>, FieldError> {
         self.member(name)
     }
 
-    /// A string that has to be there.
+    /// Reads a required string.
     pub fn required_string(self, name: &str) -> Result<&'a str, FieldError> {
         self.required(name)
     }
 
-    /// A string. An empty string counts as absent.
+    /// Reads a string. An empty string counts as absent.
     pub fn text(self, name: &str) -> Result<Option<&'a str>, FieldError> {
         let text = self.string(name)?;
         Ok(text.filter(|text| !text.is_empty()))
     }
 
-    /// `record_format`: what the files of recordings are to be like.
+    /// Reads `record_format`, the format of recordings.
     pub fn record_format(self) -> Result<Option<Format>, FieldError> {
         let format = |value: &Value| value.as_str()?.parse().ok();
         self.convert("record_format", with::FORMATS, format)
     }
 
-    /// An object.
+    /// Reads an object.
     pub fn object(self, name: &str) -> Result<Option<&'a Map<String, Value>>, FieldError> {
         self.convert(name, "an object", Value::as_object)
     }
 
-    /// An object that has to be there.
+    /// Reads a required object.
     pub fn required_object(self, name: &str) -> Result<&'a Map<String, Value>, FieldError> {
         self.object(name)?
             .ok_or_else(|| FieldError::Missing(name.to_owned()))
     }
 
-    /// A list of at most 2,000 objects.
+    /// Reads a list of at most 2,000 objects.
     pub fn objects(self, name: &str) -> Result<Option<Vec<Fields<'a>>>, FieldError> {
         let Some(list) = self.convert(name, "an array", Value::as_array)? else {
             return Ok(None);
@@ -134,12 +136,12 @@ impl<'a> Fields<'a> {
         objects.map(Some).ok_or_else(wrong)
     }
 
-    /// A boolean.
+    /// Reads a boolean.
     pub fn boolean(self, name: &str) -> Result<Option<bool>, FieldError> {
         self.member(name)
     }
 
-    /// An integer of 0 or more.
+    /// Reads an integer of 0 or more.
     pub fn positive(self, name: &str) -> Result<Option<u64>, FieldError> {
         self.member(name)
     }
@@ -161,7 +163,7 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

@@ -1,4 +1,5 @@
-//! Types of members that serde does not know, for `#[serde(default, deserialize_with = "portunus_core::with::layer")]`.
+//! Deserializers for members of types without serde support, as in `#[serde(default,
+//! deserialize_with = "portunus_core::with::layer")]`.
 
 pub use portunus_media::layer_number as layer;
 use portunus_record::Format;
@@ -12,10 +13,10 @@ pub fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Err
     Ok(text.filter(|text| !text.is_empty()))
 }
 
-/// What a format of recordings should be.
+/// The wanted values of a format of recordings.
 pub const FORMATS: &str = "mjr, webm, mkv, mp4 or opus";
 
-/// The format of recordings.
+/// Reads the format of recordings.
 pub fn record_format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error> {
     let Some(value) = Option::<Value>::deserialize(from)? else {
         return Ok(None);
@@ -27,7 +28,7 @@ pub fn record_format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

@@ -1,4 +1,4 @@
-//! What metrics say of this process that only its start knows.
+//! Facts of this process for metrics.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::Gateway;
 use crate::info::VERSION;
 
-/// What was built, and when it was started.
+/// The version of the build, and the start of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildFacts {
     /// The version, such as `1.2.3`.
@@ -20,7 +20,7 @@ pub struct BuildFacts {
 }
 
 impl Gateway {
-    /// What was built, and when it was started.
+    /// Returns the version of the build, and the start of the process.
     pub fn build_facts(&self) -> BuildFacts {
         let context = self.context();
         BuildFacts {
@@ -30,7 +30,7 @@ impl Gateway {
         }
     }
 
-    /// Notes when the certificate for `use_` expires, in seconds since 1970; `None` forgets it.
+    /// Sets when the certificate for `use_` expires, in seconds since 1970. `None` removes it.
     pub fn set_certificate_expiry(&self, use_: &'static str, expiry: Option<u64>) {
         let known = self.context().certificates.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl Gateway {
         }
     }
 
-    /// When certificates expire, in seconds since 1970, by their use.
+    /// Returns when certificates expire, in seconds since 1970, by their use.
     pub fn certificate_expiries(&self) -> BTreeMap<&'static str, u64> {
         let known = self.context().certificates.lock();
         known.unwrap_or_else(PoisonError::into_inner).clone()
@@ -51,7 +51,7 @@ impl Gateway {
         self.context().facts.recorder.folder()
     }
 
-    /// What each media worker did in the last seconds.
+    /// Returns the statistics of each media worker in the last seconds.
     pub fn worker_stats(&self) -> Vec<portunus_media::WorkerStats> {
         self.context().media.worker_stats()
     }

@@ -15,35 +15,35 @@ use crate::request::Request;
 use crate::session::{Attached, Session};
 use crate::{ApiError, Fields, HandleId};
 
-/// How long the end of all sessions waits for handles that do not end.
+/// How long the end of all sessions waits for slow handles.
 const HANDLES_LIMIT: Duration = Duration::from_secs(5);
-/// How long it waits for clients of HTTP to fetch what they are told.
+/// How long it waits for clients of HTTP to fetch their events.
 const FETCH_LIMIT: Duration = Duration::from_secs(1);
-/// How often a drain looks whether a call is left.
+/// How often a drain checks for remaining calls.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What clients read as the reason of a hangup.
+/// Reasons of hangups, for clients.
 const SHUTDOWN: &str = "Server shutdown";
 const DRAINED: &str = "Server drained";
 
-/// A drain that is under way.
+/// A drain in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DrainStatus {
     /// How long it has lasted.
     pub lasted: Duration,
-    /// The time until those who are left are ended; `None` means that they never are.
+    /// The time until remaining calls are ended, or `None` for never.
     pub left: Option<Duration>,
-    /// Sessions that there are.
+    /// The present sessions.
     pub sessions: usize,
-    /// Calls that there are, see [`Gateway::calls`].
+    /// The present calls, see [`Gateway::calls`].
     pub calls: usize,
-    /// The server ends after it.
+    /// Whether the server ends after it.
     pub is_final: bool,
 }
 
 impl Gateway {
-    /// Takes nobody new from now on. Calls that are there go on, until `limit` has passed if there is one. If a drain is
-    /// under way, this only gives it another limit. Returns whether one was.
+    /// Refuses new clients from now on. Present calls go on until `limit` has passed, if there is
+    /// one. During a drain this only changes the deadline. Returns whether one was in progress.
     pub fn drain(&self, limit: Option<Duration>) -> bool {
         let was_on = self.context().drain.start(limit);
         self.tell_plugins_of_drain(true);
@@ -57,7 +57,7 @@ impl Gateway {
         was_on
     }
 
-    /// Takes new sessions again. Returns whether there was a drain, or an error if the server is ending.
+    /// Ends the drain. Returns whether there was one, or an error if the server is ending.
     pub fn undrain(&self) -> Result<bool, ApiError> {
         let stopped = self.context().drain.stop();
         let was_on = stopped.map_err(|_| {
@@ -70,8 +70,8 @@ impl Gateway {
         Ok(was_on)
     }
 
-    /// Drains the server before its end. Returns once no call is left, or at the deadline: then some calls are left, and
-    /// [`Gateway::shutdown`] ends them.
+    /// Drains the server before its end. Returns once no call is left, or at the deadline.
+    /// [`Gateway::shutdown`] ends remaining calls.
     pub async fn drain_before_end(&self, limit: Duration) {
         let drain = &self.context().drain;
         drain.start_final(limit);
@@ -85,13 +85,13 @@ impl Gateway {
             let next = deadline.min(Instant::now() + LOOK);
             tokio::select! {
                 () = sleep_until(next) => {}
-                // The gateway has the sender.
+                // The gateway holds the sender.
                 _ = changes.changed() => {}
             }
         }
     }
 
-    /// The drain that is under way.
+    /// Returns the drain in progress.
     pub fn draining(&self) -> Option<DrainStatus> {
         let draining = self.context().drain.current()?;
         Some(DrainStatus {
@@ -103,14 +103,15 @@ impl Gateway {
         })
     }
 
-    /// How many calls there are: PeerConnections, connected or on their way, and what plugins have beside these.
+    /// Returns the number of calls: PeerConnections, connected or on their way, and calls of
+    /// plugins without one.
     pub fn calls(&self) -> usize {
         let plugins = self.inner.plugins.iter();
         let others: usize = plugins.map(|plugin| plugin.calls_without_peers()).sum();
         self.context().peers.count().saturating_add(others)
     }
 
-    /// An error if the server is being drained, so that a newcomer has to go elsewhere.
+    /// Fails during a drain, so that new clients go elsewhere.
     pub fn check_drain(&self) -> Result<(), ApiError> {
         match self.context().drain.is_on() {
             true => Err(ApiError::Draining),
@@ -118,16 +119,17 @@ impl Gateway {
         }
     }
 
-    /// As [`Gateway::check_drain`], for a client who has a session. One in a call is no newcomer.
+    /// As [`Gateway::check_drain`], for a client with a session. A client in a call is not new.
     pub(super) fn check_drain_of(&self, session: &Session) -> Result<(), ApiError> {
         self.check_drain()
-            .or_else(|error| match session.is_in_call() {
+            .or_else(|error| match self.is_in_call(session) {
                 true => Ok(()),
                 false => Err(error),
             })
     }
 
-    /// As [`Gateway::check_drain`], for a message to a plugin. Only one that begins something new is refused.
+    /// As [`Gateway::check_drain`], for a message to a plugin. Only requests that begin something
+    /// new are refused.
     pub(super) fn check_drain_for(
         &self,
         session: &Session,
@@ -137,7 +139,7 @@ impl Gateway {
         if !self.context().drain.is_on() {
             return Ok(());
         }
-        let handle = session.handle_itself(handle);
+        let handle = self.handle(session, handle).ok();
         let plugin = handle.and_then(|handle| self.plugin(handle.package()));
         let body = request.members.get("body").and_then(Value::as_object);
         let name = body.and_then(|body| Fields(body).string("request").ok().flatten());
@@ -156,8 +158,8 @@ impl Gateway {
         }
     }
 
-    /// Ends all sessions and takes no new ones. Clients get `hangup` and `detached` of each handle, then `timeout`. Waits until
-    /// all handles are done, for 5 s at most.
+    /// Ends all sessions, and accepts no new ones. Clients get `hangup` and `detached` for each
+    /// handle, then `timeout`. Waits for the ends of handles, for 5 s at most.
     pub async fn shutdown(&self) {
         self.context().drain.start_final(Duration::ZERO);
         self.inner.end_all(SHUTDOWN).await;
@@ -165,9 +167,9 @@ impl Gateway {
 }
 
 impl Inner {
-    /// Ends all sessions that there are.
+    /// Ends all present sessions.
     async fn end_all(&self, reason: &'static str) {
-        // They can be found until their clients have fetched the last events.
+        // Sessions remain findable until their clients have fetched the last events.
         let sessions: Vec<Arc<Session>> = self.sessions().values().cloned().collect();
         let tasks: Vec<_> = sessions
             .iter()
@@ -184,7 +186,7 @@ impl Inner {
             .collect();
         let all = async {
             for task in tasks {
-                // A task that panicked has ended too.
+                // The task may have panicked, which ends it as well.
                 let _ = task.await;
             }
         };
@@ -209,7 +211,7 @@ impl Inner {
     }
 }
 
-/// Ends all sessions at the deadline of a drain that an administrator has started.
+/// Ends all sessions at the deadline of an operator's drain.
 pub(super) async fn enforce(gateway: Weak<Inner>, mut changes: watch::Receiver<Option<Draining>>) {
     loop {
         let draining = *changes.borrow_and_update();
@@ -229,7 +231,7 @@ pub(super) async fn enforce(gateway: Weak<Inner>, mut changes: watch::Receiver<O
                     gateway.end_all(DRAINED).await;
                 }
                 drop(gateway);
-                // A request that was under way may have made another session.
+                // A request in progress may have created another session.
                 sleep(Duration::from_secs(1)).await;
             }
             changed = changes.changed() => if changed.is_err() {

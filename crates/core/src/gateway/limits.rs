@@ -1,16 +1,18 @@
-//! What requests of clients without the right to administer are measured by: how many, and how long their texts.
+//! Limits for requests of clients without the right to administer: their rate, and the length of
+//! their texts.
 
 use serde_json::Value;
 
-use super::{Credentials, Gateway};
+use super::Gateway;
 use crate::request::Request;
-use crate::{ApiError, Client, Purse, Requester, Right};
+use crate::{ApiError, Client, Credentials, Purse, Requester, Right};
 
-/// What has a limit of its own, in the plane of media.
+/// The member with a limit of its own, in the media plane.
 const DESCRIPTION: &str = "jsep";
 
 impl Gateway {
-    /// Counts a request that the gateway does not see: an error if it is one too many, which has to be told to the client.
+    /// Counts a request that bypasses the gateway. Fails if the client exceeds its rate, which the
+    /// caller reports to the client.
     pub fn count_request(
         &self,
         requester: Requester,
@@ -20,17 +22,19 @@ impl Gateway {
         counted.inspect_err(|error| self.counters().refused(error))
     }
 
-    /// As [`Gateway::count_request`], for what refuses requests itself.
-    pub(crate) fn count(
+    /// As [`Gateway::count_request`], for callers that report the error by [`Gateway::refuse`].
+    pub fn count(
         &self,
         requester: Requester,
         credentials: Credentials<'_>,
     ) -> Result<(), ApiError> {
         let context = &self.inner.context;
-        // What costs work to find out counts, whatever it is worth.
+        // Credentials that cost work to verify do not exempt the request.
         let may_be_exempt = context.tokens.knows(credentials);
         let is_exempt = || {
-            let rights = context.tokens.rights(requester, credentials, None);
+            let rights = context
+                .tokens
+                .rights(requester.is_local(), credentials, None);
             rights.may(Right::Administer)
         };
         match (may_be_exempt && is_exempt()) || context.rate.take(requester.address()) {
@@ -39,7 +43,7 @@ impl Gateway {
         }
     }
 
-    /// Whether a request keeps the limits that its client has. Those of an internal client have been counted.
+    /// Checks the limits of a client's request. Requests of internal clients were counted before.
     pub(super) fn measure(&self, client: &Client, request: &Request) -> Result<(), ApiError> {
         let context = &self.inner.context;
         let shown = Credentials::of(&request.members);
@@ -60,7 +64,7 @@ impl Gateway {
         }
     }
 
-    /// What a session pays from that `client` makes with `request`.
+    /// Returns the purse for a session that `client` creates with `request`.
     pub(super) fn purse(&self, client: &Client, request: &Request) -> Purse {
         match self.may_administer(client, Credentials::of(&request.members)) {
             true => self.memory().trusted(),
@@ -69,15 +73,18 @@ impl Gateway {
     }
 
     fn may_administer(&self, client: &Client, shown: Credentials<'_>) -> bool {
-        let rights = self.tokens().rights(client.requester(), shown, None);
+        let rights = self
+            .tokens()
+            .rights(client.requester().is_local(), shown, None);
         rights.and(client.rights()).may(Right::Administer)
     }
 }
 
-/// What clients say of themselves and others are told: it is measured as a whole.
+/// Data of clients that other clients get. Its total size is limited.
 const METADATA: &str = "metadata";
 
-/// The member, at any depth, that has a text or a name longer than `max` bytes in it, or is [`METADATA`] that long.
+/// Returns the member, at any depth, that contains a text or a name longer than `max` bytes, or is
+/// a [`METADATA`] of that size.
 fn too_long<'a>(
     members: impl IntoIterator<Item = (&'a String, &'a Value)>,
     max: usize,
@@ -102,7 +109,7 @@ fn long_in<'a>(name: &'a str, value: &'a Value, max: usize) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;
@@ -127,7 +134,7 @@ mod tests {
             of(json!({ "o": { "12345": 1 } })).as_deref(),
             Some("a name")
         );
-        // Only the request's own description is left out, by the caller.
+        // Only the request's own description is exempt, by the caller.
         let hidden = json!({ "a": { "jsep": "v=0 and more" } });
         assert_eq!(of(hidden).as_deref(), Some("jsep"));
         let many = json!({ "metadata": { "a": ["123", "456"] } });

@@ -1,8 +1,10 @@
-//! The core's face to the transports: requests in, replies and events out.
+//! The gateway between the transports and the core: requests in, replies and events out.
 
 mod build;
 mod drain;
+mod handles;
 mod limits;
+mod pending_reply;
 mod readiness;
 mod reload;
 mod requests;
@@ -16,36 +18,35 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use portunus_media::{MediaPlane, PeerEvent};
 use portunus_sdp::IceCredentials;
+use portunus_tokens::{Tokens, watch_keys};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::admin::{Access, Settings, SharedRanking, Transports};
-use crate::begun::Begun;
 use crate::context::{Context, Peers, deliver_events};
 use crate::counters::{add, subtract};
 use crate::drain::Drain;
 use crate::events::EventBus;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{Command, LocalIce};
-use crate::mdns::MdnsNames;
+use crate::mdns::RemoteCandidates;
 use crate::rate::RequestRate;
 use crate::request::Request;
 use crate::session::Session;
-use crate::tokens::{Tokens, watch_keys};
+use crate::settings::Settings;
 use crate::{
-    ApiError, Budget, Client, CoreConfig, Counters, HandleId, LogLosses, Network, Plugin,
+    ApiError, Budget, Client, CoreConfig, Counters, Credentials, HandleId, Network, Plugin,
     PluginCounter, PluginInfo, PublicFile, Requester, Rights, ServerFacts, SessionId, Share,
     TokenScope, TokenTotals, info, prices,
 };
 pub use build::BuildFacts;
 pub use drain::DrainStatus;
+use handles::Handles;
+pub use pending_reply::PendingReply;
 pub use readiness::NotReady;
-pub use reload::{Reloaded, Reloader, Reloading};
 use requests::Answer;
-pub(crate) use requests::Unanswered;
 
-/// How often sessions are checked for silence.
+/// How often sessions are checked for timeouts.
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(1);
 
 /// The server's core; cheap to clone.
@@ -58,16 +59,8 @@ struct Inner {
     context: Arc<Context>,
     plugins: Vec<Arc<dyn Plugin>>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
+    handles: Handles,
     accepting: AtomicBool,
-}
-
-/// What a client shows to be let in.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Credentials<'a> {
-    /// The API secret.
-    pub api_secret: Option<&'a str>,
-    /// A token.
-    pub token: Option<&'a str>,
 }
 
 impl Gateway {
@@ -83,17 +76,14 @@ impl Gateway {
         let rate = RequestRate::new(config.request_rate, config.request_burst);
         let memory = config.client_memory();
         let admin_memory = config.admin_memory(&memory);
-        let tokens = Tokens::new(&config, facts.jwt.clone());
+        let tokens = Arc::new(Tokens::new(config.tokens(), facts.jwt.clone()));
         let context = Arc::new(Context {
-            access: Access::new(facts.admin.secret.clone()),
             settings: Settings::new(&config, &facts),
-            transports: Transports::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             certificates: Mutex::default(),
-            ranking: SharedRanking::default(),
             config: ArcSwap::from_pointee(config),
-            mdns: facts.mdns.then(MdnsNames::default),
+            candidates: RemoteCandidates::new(media.clone(), facts.mdns),
             facts,
             media,
             counters: Arc::default(),
@@ -106,22 +96,23 @@ impl Gateway {
             reloader: OnceLock::new(),
         });
         tokio::spawn(deliver_events(context.clone(), events));
-        tokio::spawn(watch_keys(Arc::downgrade(&context)));
+        tokio::spawn(watch_keys(Arc::downgrade(&context.tokens)));
         let inner = Arc::new(Inner {
             context,
             plugins,
             sessions: Mutex::default(),
+            handles: Handles::default(),
             accepting,
         });
         tokio::spawn(watch_sessions(Arc::downgrade(&inner)));
         let drains = inner.context.drain.watch();
         tokio::spawn(drain::enforce(Arc::downgrade(&inner), drains));
-        tokio::spawn(statistics::run(Arc::downgrade(&inner.context)));
+        tokio::spawn(statistics::run(Arc::downgrade(&inner)));
         Gateway { inner }
     }
 
-    /// Answers one request of a client that polls. With others, events could overtake the reply: see
-    /// [`Gateway::submit`].
+    /// Answers one request of a client that polls. With other clients events could overtake the
+    /// reply: see [`Gateway::submit`].
     pub async fn request(&self, client: &Client, message: &[u8]) -> Value {
         let request = Request::parse(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, Share::default()).await
@@ -132,23 +123,23 @@ impl Gateway {
         self.request_paid(client, message, Share::default()).await
     }
 
-    /// As [`Gateway::request_value`]; `paid` is given back once nothing is kept of the message.
+    /// As [`Gateway::request_value`]. `paid` is given back once nothing of the message is kept.
     pub async fn request_paid(&self, client: &Client, message: Value, paid: Share) -> Value {
         let request = Request::from_value(message, self.inner.context.config().string_ids);
         self.answer_now(client, request, paid).await
     }
 
-    /// Answers one request of a pushed client through its own queue, so that no event overtakes the reply.
-    /// Returns once the reply is in the queue.
+    /// Answers one request of a pushed client through its own queue, so that no event overtakes the
+    /// reply. Returns once the reply is in the queue.
     pub async fn submit(&self, client: &Client, message: &[u8]) {
-        if let Some(begun) = self.begin(client, message).await {
-            begun.await;
+        if let Some(pending) = self.begin(client, message).await {
+            pending.await;
         }
     }
 
-    /// As [`Gateway::submit`], but does not wait for a handle's reply, which may take seconds: once this returns, a handle has
-    /// the request in its order, and the client's next one may follow.
-    pub async fn begin(&self, client: &Client, message: &[u8]) -> Option<Begun> {
+    /// As [`Gateway::submit`], but does not wait for a handle's reply, which may take seconds. Once
+    /// this returns, the handle has the request in order, and the client's next request may follow.
+    pub async fn begin(&self, client: &Client, message: &[u8]) -> Option<PendingReply> {
         let paid = match client.purse().take(prices::request(message)) {
             Ok(paid) => paid,
             Err(error) => {
@@ -162,7 +153,7 @@ impl Gateway {
                 client.push(reply);
                 None
             }
-            Answer::Later(request, reply) => Some(Begun {
+            Answer::Later(request, reply) => Some(PendingReply {
                 gateway: self.clone(),
                 client: client.clone(),
                 request,
@@ -171,8 +162,8 @@ impl Gateway {
         }
     }
 
-    /// The events of `session` for `requester`, who polls: at most `max`, or one keepalive after `wait`.
-    /// An error is the whole reply.
+    /// Returns the events of `session` for a polling `requester`: at most `max`, or one keepalive
+    /// after `wait`. An error is the whole reply.
     pub async fn poll(
         &self,
         session: u64,
@@ -191,7 +182,7 @@ impl Gateway {
         Ok(session.poll(max, wait).await)
     }
 
-    /// A connection is gone: its sessions end unless another claims them in time.
+    /// Notes that a connection is gone. Its sessions end unless other clients claim them in time.
     pub fn client_gone(&self, client: &Client) {
         client.close();
         for id in client.take_sessions() {
@@ -206,27 +197,26 @@ impl Gateway {
         }
     }
 
-    /// The `server_info` object.
+    /// Returns the `server_info` object.
     pub fn info(&self, transaction: Option<&str>) -> Value {
         let inner = &self.inner;
         let plugins: Vec<PluginInfo> = inner.plugins.iter().map(|plugin| plugin.info()).collect();
         let is_open = inner.accepting.load(Ordering::Relaxed);
         let accepting = is_open && !inner.context.drain.is_on();
-        info::server_info(
-            &inner.context.config(),
-            &inner.context.facts,
-            (
-                &inner.context.media.settings(),
-                inner.context.media.public_ips(),
-            ),
-            inner.context.settings.session_timeout_seconds(),
+        let context = &inner.context;
+        let state = info::ServerState {
+            config: &context.config(),
+            facts: &context.facts,
+            media: context.media.settings(),
+            found_ips: context.media.public_ips(),
+            session_timeout: context.settings.session_timeout_seconds(),
             accepting,
-            &plugins,
-            transaction,
-        )
+            plugins,
+        };
+        info::server_info(&state, transaction)
     }
 
-    /// The bus, where what happens is told.
+    /// The bus of the server's events.
     pub fn events(&self) -> &EventBus {
         &self.inner.context.facts.events
     }
@@ -236,17 +226,17 @@ impl Gateway {
         self.inner.context.config().trusted_proxies.clone()
     }
 
-    /// Whether a requester is trusted for being on this machine.
+    /// Whether a requester is trusted because it is on this machine.
     pub fn trusts(&self, requester: Requester) -> bool {
         self.inner.context.config().trust_loopback && requester.is_local()
     }
 
-    /// Tells whoever watches that the server has started.
+    /// Publishes the start of the server as an event.
     pub fn tell_start(&self) {
         self.events().started(|| self.info(None));
     }
 
-    /// Tells whoever watches that the server ends, by this signal (0: by none).
+    /// Publishes the end of the server as an event. `signal` is 0 if no signal caused it.
     pub fn tell_end(&self, signal: i32) {
         self.events().shutdown(signal);
     }
@@ -256,19 +246,14 @@ impl Gateway {
         self.inner.context.peers.list()
     }
 
-    /// What the media plane did since the start.
+    /// Returns the totals of the media plane since the start.
     pub fn media_totals(&self) -> portunus_media::MediaTotals {
         self.inner.context.media.totals()
     }
 
-    /// What was recorded since the start.
+    /// Returns the totals of recordings since the start.
     pub fn recorder_totals(&self) -> portunus_record::RecorderTotals {
         self.inner.context.facts.recorder.totals()
-    }
-
-    /// The threads of audio rooms, if there are any.
-    pub fn audio(&self) -> Option<&portunus_audio::AudioThreads> {
-        self.inner.context.facts.audio.as_ref()
     }
 
     /// The TURN server, if it is on.
@@ -276,8 +261,8 @@ impl Gateway {
         self.inner.context.facts.turn.as_ref()
     }
 
-    /// Whether somebody who shows `credentials` may use the API and attach to `package`: for what lets clients in
-    /// by itself, see [`Client::internal`].
+    /// Checks that a client with these credentials may use the API and attach to `package`. This is
+    /// for parts that let clients in themselves, see [`Client::internal`].
     pub fn admits(&self, credentials: Credentials<'_>, package: &str) -> Result<(), ApiError> {
         self.authorize(credentials)?;
         match self.tokens().opens(credentials.token, package) {
@@ -286,27 +271,23 @@ impl Gateway {
         }
     }
 
-    /// What `requester` may do beyond a call in `plugin`, with what it shows.
+    /// Returns the rights of `requester` in `plugin` with these credentials.
     pub fn rights(
         &self,
         requester: Requester,
         credentials: Credentials<'_>,
         plugin: &str,
     ) -> Rights {
-        self.tokens().rights(requester, credentials, Some(plugin))
+        self.tokens()
+            .rights(requester.is_local(), credentials, Some(plugin))
     }
 
-    /// Which rooms and mountpoints of `plugin` requests that show `credentials` may name.
+    /// Returns which rooms and mountpoints of `plugin` these credentials open.
     pub fn scope(&self, credentials: Credentials<'_>, plugin: &'static str) -> TokenScope {
         self.tokens().scope(credentials.token, plugin)
     }
 
-    /// The log lines that were not written since the start.
-    pub fn log_losses(&self) -> LogLosses {
-        self.context().facts.log.losses()
-    }
-
-    /// What is counted of tokens since the start.
+    /// Returns the totals of tokens since the start.
     pub fn token_totals(&self) -> TokenTotals {
         self.tokens().totals()
     }
@@ -321,39 +302,40 @@ impl Gateway {
         self.inner.plugins.iter().find(named).cloned()
     }
 
-    /// The file of a plugin that HTTP serves at `path`; none if no plugin has such a one.
+    /// Returns the file that a plugin serves at `path`, or `None` if there is none.
     pub fn public_file(&self, path: &str) -> Option<PublicFile> {
         let mut plugins = self.inner.plugins.iter();
         plugins.find_map(|plugin| plugin.files()?.find(path))
     }
 
-    /// Restarts ICE of a handle's PeerConnection without a new negotiation (RFC 9725 section 4.3.3): `remote` are
-    /// the client's new credentials, ours come back. None: there is no such PeerConnection, or it is being
-    /// negotiated.
+    /// Restarts ICE of a handle's PeerConnection without a negotiation (RFC 9725 section 4.3.3).
+    /// `remote` are the client's new credentials. Returns `None` if there is no PeerConnection, or
+    /// a negotiation is in progress.
     pub async fn restart_ice(
         &self,
         session: SessionId,
         handle: HandleId,
         remote: IceCredentials,
     ) -> Option<LocalIce> {
-        let inbox = self.session(session).ok()?.handle(handle)?;
+        let inbox = self.session(session).ok()?.inbox(handle)?;
         let (reply, restarted) = oneshot::channel();
         inbox.send(Command::RestartIce { remote, reply }).await;
         restarted.await.ok().flatten()
     }
 
-    /// Whether a handle is attached: from the moment on that it or its session is being ended, it is not.
+    /// Whether a handle is attached. It is not once it or its session is being ended.
     pub fn has_handle(&self, session: SessionId, handle: HandleId) -> bool {
         let session = self.session(session);
         session.is_ok_and(|session| session.has_handle(handle))
     }
 
-    /// What the plugins count, with the last part of their package names, such as `videoroom`.
+    /// Returns the counters of plugins, with the last parts of their package names, such as
+    /// `videoroom`.
     pub fn plugin_counters(&self) -> Vec<(&'static str, PluginCounter)> {
         self.of_plugins(|plugin| plugin.counters())
     }
 
-    /// How much the plugins have of something at present, with the same names.
+    /// Returns the gauges of plugins, with the same names.
     pub fn plugin_gauges(&self) -> Vec<(&'static str, PluginCounter)> {
         self.of_plugins(|plugin| plugin.gauges())
     }
@@ -371,12 +353,12 @@ impl Gateway {
         self.inner.plugins.iter().flat_map(of_plugin).collect()
     }
 
-    /// The budget of the memory that clients hold.
+    /// The budget of memory for clients.
     pub fn memory(&self) -> &Budget {
         &self.inner.context.memory
     }
 
-    /// The same of clients of the Admin API.
+    /// The budget of memory for clients of the Admin API.
     pub fn admin_memory(&self) -> &Budget {
         &self.inner.context.admin_memory
     }
@@ -386,44 +368,84 @@ impl Gateway {
         &self.inner.context.counters
     }
 
-    /// Whether new sessions are accepted. Unlike a drain, this refuses nothing to sessions that there are.
+    /// Sets whether new sessions are accepted. Unlike a drain, this does not affect present
+    /// sessions.
     pub fn accept_new_sessions(&self, accept: bool) {
         self.inner.accepting.store(accept, Ordering::Relaxed);
     }
 
-    /// The state that a handle's plugin tells administrators; none if there is no such handle.
+    /// Returns the plugin's state of a handle for operators, or `None` if there is no such handle.
     pub async fn query(&self, session: SessionId, handle: HandleId) -> Option<Value> {
-        let inbox = self.session(session).ok()?.handle(handle)?;
+        let inbox = self.session(session).ok()?.inbox(handle)?;
         let (reply, state) = oneshot::channel();
         inbox.send(Command::Query { reply }).await;
         state.await.ok()
+    }
+
+    /// Returns the configuration in effect. A part of it can change while the server runs.
+    pub fn config(&self) -> Arc<CoreConfig> {
+        self.inner.context.config.load_full()
+    }
+
+    /// The facts known at the start.
+    pub fn facts(&self) -> &ServerFacts {
+        &self.inner.context.facts
+    }
+
+    /// The media plane.
+    pub fn media(&self) -> &MediaPlane {
+        &self.inner.context.media
+    }
+
+    /// When the core was started.
+    pub fn started(&self) -> Instant {
+        self.inner.context.started
+    }
+
+    /// Seconds after which a silent session ends, unless it has a timeout of its own. 0 disables
+    /// it.
+    pub fn session_timeout(&self) -> u32 {
+        self.inner.context.settings.session_timeout_seconds()
+    }
+
+    /// Sets after how many seconds a silent session ends. 0 disables it.
+    pub fn set_session_timeout(&self, seconds: u32) {
+        self.inner.context.settings.set_session_timeout(seconds);
+    }
+
+    /// How long a medium may be silent before clients are notified, in ms. 0 disables it.
+    pub fn no_media_ms(&self) -> u32 {
+        self.inner.context.settings.no_media_ms()
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.context
     }
 
-    pub(crate) fn plugin(&self, package: &str) -> Option<&Arc<dyn Plugin>> {
+    /// Returns the plugin with this package.
+    pub fn plugin(&self, package: &str) -> Option<&Arc<dyn Plugin>> {
         let mut plugins = self.inner.plugins.iter();
         plugins.find(|plugin| plugin.info().package == package)
     }
 
     /// The packages of all plugins.
-    pub(crate) fn packages(&self) -> Vec<&'static str> {
+    pub fn packages(&self) -> Vec<&'static str> {
         let plugins = self.inner.plugins.iter();
         plugins.map(|plugin| plugin.info().package).collect()
     }
 
-    pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
+    /// Returns all sessions.
+    pub fn sessions(&self) -> Vec<Arc<Session>> {
         self.inner.sessions().values().cloned().collect()
     }
 
-    /// Ends a session, whose client is told nothing.
-    pub(crate) fn end_session(&self, session: &Arc<Session>) {
+    /// Ends a session. Its client is not notified.
+    pub fn end_session(&self, session: &Arc<Session>) {
         self.inner.remove(session, SessionEnd::Destroyed);
     }
 
-    pub(crate) fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
+    /// Returns the session with this id.
+    pub fn session(&self, id: SessionId) -> Result<Arc<Session>, ApiError> {
         self.inner
             .sessions()
             .get(&id)
@@ -438,11 +460,13 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn tokens(&self) -> &Tokens {
+    /// The tokens that let clients in.
+    pub fn tokens(&self) -> &Tokens {
         &self.inner.context.tokens
     }
 
-    pub(crate) fn refuse(
+    /// Counts an error, and returns the reply with it.
+    pub fn refuse(
         &self,
         error: &ApiError,
         session: Option<SessionId>,
@@ -454,7 +478,7 @@ impl Gateway {
     }
 }
 
-/// Secrets are not shown.
+/// Hides secrets.
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gateway")
@@ -468,7 +492,7 @@ impl Inner {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a session and forgets it; its client is told nothing more.
+    /// Ends a session and forgets it. Its client gets nothing more.
     fn remove(&self, session: &Arc<Session>, how: SessionEnd) {
         let Some(handles) = session.end(how) else {
             return;
@@ -481,7 +505,7 @@ impl Inner {
     }
 }
 
-/// Ends sessions whose clients are silent.
+/// Ends sessions that time out, and forgets expired state.
 async fn watch_sessions(gateway: Weak<Inner>) {
     let mut ticks = tokio::time::interval(WATCHDOG_PERIOD);
     loop {
@@ -489,14 +513,20 @@ async fn watch_sessions(gateway: Weak<Inner>) {
         let Some(gateway) = gateway.upgrade() else {
             return;
         };
+        gateway.handles.forget();
         gateway.context.rate.forget();
         gateway.context.memory.forget();
         gateway.context.admin_memory.forget();
-        gateway.context.access.forget();
+        let all_timeout = gateway.context.settings.session_timeout_seconds();
         let expired: Vec<_> = gateway
             .sessions()
             .values()
-            .filter(|s| s.expired(&gateway.context))
+            .filter(|s| {
+                s.expired(
+                    all_timeout,
+                    gateway.context.config().reclaim_session_timeout(),
+                )
+            })
             .cloned()
             .collect();
         for session in expired {

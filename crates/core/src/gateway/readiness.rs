@@ -1,4 +1,4 @@
-//! Whether the server takes new clients now, and if not, why.
+//! The readiness of the server for new clients.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -7,16 +7,16 @@ use portunus_media::WorkerStats;
 
 use super::Gateway;
 
-/// Why new clients should go elsewhere.
+/// A reason why new clients should go elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotReady {
     /// The server is being drained.
     Draining,
-    /// An administrator, or the configuration, has turned new sessions off.
+    /// New sessions are disabled by an operator or the configuration.
     NotAccepting,
-    /// There are as many sessions as there may be (`server.max_sessions`).
+    /// The most sessions exist (`server.max_sessions`).
     Sessions,
-    /// Clients hold nearly all the memory that they may (`server.client_memory_mb`).
+    /// Clients hold nearly all memory of the budget (`server.client_memory_mb`).
     Memory,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for NotReady {
 }
 
 impl Gateway {
-    /// Returns what keeps this process from working: media workers that are stuck. Empty means that all is well.
+    /// Returns the faults of this process: stuck media workers. Empty means healthy.
     pub fn stuck(&self) -> Vec<String> {
         let workers = self.context().media.worker_stats().into_iter();
         let stuck = workers.filter(WorkerStats::is_stuck);

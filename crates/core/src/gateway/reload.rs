@@ -1,39 +1,19 @@
-//! The configuration is read again while the server runs.
+//! Reloads of the configuration while the server runs.
 
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use portunus_config::{PrintError, with_live};
 
 use super::Gateway;
-use crate::{ApiError, CoreConfig, JwtVerifier};
-
-/// Reads the configuration again and applies it: what only the program as a whole can do.
-pub trait Reloader: Send + Sync + 'static {
-    /// Applies what has changed. The error is for people, and says what is wrong: then everything is as it was.
-    fn reload(&self) -> Reloading<'_>;
-}
-
-/// A configuration that is being applied.
-pub type Reloading<'a> = Pin<Box<dyn Future<Output = Result<Reloaded, String>> + Send + 'a>>;
-
-/// What came of reading the configuration again.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reloaded {
-    /// What took effect: keys with their sections, such as `log.filter`, and rooms.
-    pub changed: Vec<String>,
-    /// Keys that have changed and need a restart.
-    pub restart: Vec<String>,
-    /// What could not be done, or has to wait.
-    pub warnings: Vec<String>,
-}
+use crate::{ApiError, CoreConfig, JwtVerifier, Reloaded, Reloader};
 
 impl Gateway {
-    /// Says what reads the configuration again. Only the first one counts. The caller keeps it alive.
+    /// Sets what reloads the configuration. Only the first call has an effect. The caller keeps it
+    /// alive.
     pub fn set_reloader(&self, reloader: &Arc<impl Reloader>) {
         let reloader: Weak<dyn Reloader> = Arc::downgrade(&(reloader.clone() as Arc<dyn Reloader>));
-        // A second one changes nothing.
+        // A second call has no effect.
         let _ = self.context().reloader.set(reloader);
     }
 
@@ -51,7 +31,7 @@ impl Gateway {
         let context = self.context();
         let running = context.config();
         let merged = with_live(&**running, new)?;
-        // Administrators may have set these since the start.
+        // Operators may have changed these since the start.
         if merged.session_timeout != running.session_timeout {
             context.settings.set_session_timeout(merged.session_timeout);
         }
@@ -72,7 +52,7 @@ impl Gateway {
         self.tokens().set_jwt(verifier);
     }
 
-    /// Changes how long a medium may be silent before clients are told, in ms. 0 means that they never are.
+    /// Sets how long a medium may be silent before clients are notified, in ms. 0 disables it.
     pub fn set_no_media_ms(&self, ms: u32) {
         let context = self.context();
         context.media.set_no_media(Duration::from_millis(ms.into()));

@@ -1,13 +1,14 @@
-//! Requests: whom each is for, and what is answered.
+//! Dispatches and answers requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Map, Value, json};
+use portunus_tokens::{Credentials, ShownToken};
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Credentials, Gateway};
+use super::Gateway;
 use crate::counters::add;
 use crate::events::lifecycle::SessionEnd;
 use crate::handle::{self, Attachment, Command, Inbox, Responder};
@@ -15,10 +16,9 @@ use crate::request::{Address, Refusal, Request};
 use crate::request_traces::OpenTrace;
 use crate::session::Session;
 use crate::times::RequestKind;
-use crate::tokens::ShownToken;
 use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, prices};
 
-/// A request that has no reply yet.
+/// A request without a reply yet.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     session: Option<SessionId>,
@@ -28,14 +28,14 @@ pub(crate) struct Unanswered {
     trace: Option<OpenTrace>,
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 pub(super) enum Answer {
     Now(Value),
-    /// A handle has it; it gives the reply, or none if it has put it into the client's queue itself.
+    /// A handle answers it. The reply is `None` if the handle has put it into the client's queue.
     Later(Unanswered, oneshot::Receiver<Option<Value>>),
 }
 
-/// What became of a request that makes sense.
+/// The outcome of a valid request.
 enum Dispatched {
     Done(Value),
     Handed(oneshot::Receiver<Option<Value>>),
@@ -50,14 +50,14 @@ impl Gateway {
     ) -> Value {
         match self.answer(client, None, request, paid).await {
             Answer::Now(reply) => reply,
-            // Without a queue to put it into, the reply always comes back.
+            // Without a queue the reply always comes back.
             Answer::Later(request, reply) => {
                 self.reply_of(reply.await, request).unwrap_or_default()
             }
         }
     }
 
-    /// `paid`: what the client pays for the request.
+    /// Answers a request. `paid` is the client's payment for it.
     pub(super) async fn answer(
         &self,
         client: &Client,
@@ -106,7 +106,7 @@ impl Gateway {
         }
     }
 
-    /// What is left to be said to a request that a handle had: the reply, if it is not in the client's queue already.
+    /// Returns the reply to a request of a handle, unless it is in the client's queue already.
     pub(crate) fn reply_of(
         &self,
         reply: Result<Option<Value>, oneshot::error::RecvError>,
@@ -137,7 +137,7 @@ impl Gateway {
         }
     }
 
-    /// Counts how long a request took.
+    /// Adds the duration of a request to the histograms.
     fn time(&self, request: &Unanswered) {
         let times = &self.inner.context.counters.times;
         times.request(request.kind, request.begun.elapsed());
@@ -169,7 +169,7 @@ impl Gateway {
         let handle = match handle {
             None => None,
             Some(handle) => {
-                let inbox = session.handle(handle);
+                let inbox = session.inbox(handle);
                 let inbox = inbox.ok_or(ApiError::HandleNotFound(handle, id))?;
                 if request.verb == "message" {
                     self.check_drain_for(&session, handle, &request)?;
@@ -195,9 +195,11 @@ impl Gateway {
                 Ok(Dispatched::Done(self.reply("success", &session, &request)))
             }
             ("message" | "trickle" | "hangup" | "detach", Some(handle)) => {
-                let responder = Responder::new(queue.cloned(), session.purse().clone(), paid);
-                let reply = self.hand(client, &session, &handle, responder, request);
-                Ok(Dispatched::Handed(reply.await))
+                let purse = session.purse().clone();
+                let (responder, reply) = Responder::new(queue.cloned(), purse, paid);
+                self.hand(client, &session, &handle, responder, request)
+                    .await;
+                Ok(Dispatched::Handed(reply))
             }
             ("attach" | "destroy" | "ice_servers", Some(_))
             | ("message" | "trickle" | "hangup" | "detach", None) => {
@@ -296,15 +298,16 @@ impl Gateway {
             token,
             paid,
         };
-        handle::start(id, session.clone(), &**plugin, attachment, context.clone())
+        let handle = handle::start(id, session.clone(), &**plugin, attachment, context.clone())
             .map_err(|()| ApiError::SessionNotFound(session.id))?;
+        self.inner.handles.insert(&handle);
         let data = json!({ "id": id.to_json(context.config().string_ids) });
         let reply = Object::new().with_all(self.reply("success", session, request));
         Ok(reply.with("data", data).into())
     }
 
-    /// The TURN server for the client of a session, as `RTCPeerConnection` takes it, and for how many seconds its
-    /// credentials are valid.
+    /// Returns the TURN server for a session's client as `RTCPeerConnection` takes it, and the
+    /// validity of its credentials in seconds.
     fn ice_servers(&self, session: &Session, request: &Request) -> Value {
         let servers = self.turn().map(|turn| {
             let server = turn.ice_server();
@@ -322,15 +325,16 @@ impl Gateway {
         reply.with("data", Value::from(data)).into()
     }
 
-    /// Lets the handle's task answer. No reply ever comes if it has ended, or ends before.
+    /// Passes a request to the handle's task. No reply comes if the task has ended, or ends before
+    /// it.
     async fn hand(
         &self,
         client: &Client,
         session: &Arc<Session>,
         handle: &Inbox,
-        (responder, reply): (Responder, oneshot::Receiver<Option<Value>>),
+        responder: Responder,
         request: Request,
-    ) -> oneshot::Receiver<Option<Value>> {
+    ) {
         let Request {
             transaction,
             verb,
@@ -363,15 +367,15 @@ impl Gateway {
         match (&command, address) {
             (Command::Detach { .. }, Address::Handle(_, id)) => {
                 session.remove_handle(id);
-                // Nobody finds the handle any more: it has to end even if the client goes away while it waits.
+                // No request finds the handle any more, so it must end even if the client leaves
+                // meanwhile.
                 handle.deliver(command);
             }
             _ => {
-                // If there is no task any more, the responder goes with the command.
+                // If the task has ended, the responder is dropped with the command.
                 handle.send(command).await;
             }
         }
-        reply
     }
 
     fn reply(&self, janus: &str, session: &Session, request: &Request) -> Value {
@@ -390,18 +394,7 @@ impl Gateway {
     }
 }
 
-impl<'a> Credentials<'a> {
-    /// What a request with these members shows.
-    pub(crate) fn of(members: &'a Map<String, Value>) -> Self {
-        let text = |name| members.get(name).and_then(Value::as_str);
-        Credentials {
-            api_secret: text("apisecret"),
-            token: text("token"),
-        }
-    }
-}
-
-/// Whether there is no room for another; a limit of 0 is none.
+/// Whether the limit is reached. A limit of 0 means no limit.
 fn reached(limit: usize, count: usize) -> bool {
     limit > 0 && count >= limit
 }

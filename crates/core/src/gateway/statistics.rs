@@ -1,4 +1,4 @@
-//! Statistics for whoever watches: of the server, and of all PeerConnections in turn.
+//! Statistics events: of the server, and of all PeerConnections in turn.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -7,22 +7,26 @@ use std::time::Duration;
 use portunus_media::PeerId;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::Inner;
 use crate::context::Context;
 use crate::events::{EventKind, EventsConfig, ServerFigures};
 use crate::handle::WeakHandle;
 
-/// How often some PeerConnections are told of, as long as somebody wants to hear of them.
+/// How often statistics of some PeerConnections are published, while there are subscribers.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether somebody does.
+/// How often subscribers are checked for while there are none.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// How long the media plane may take for the figures of a tick.
+/// How long the media plane may take for the statistics of a tick.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Tells statistics for as long as there is a core, unless they are turned off.
-pub(super) async fn run(context: Weak<Context>) {
-    let Some(config) = context.upgrade().map(|it| it.facts.statistics.clone()) else {
+/// Publishes statistics for as long as the core exists, unless they are disabled.
+pub(super) async fn run(gateway: Weak<Inner>) {
+    let config = gateway
+        .upgrade()
+        .map(|it| it.context.facts.statistics.clone());
+    let Some(config) = config else {
         return;
     };
     if config.stats_period == 0 {
@@ -34,18 +38,19 @@ pub(super) async fn run(context: Weak<Context>) {
     let mut wake = update;
     loop {
         sleep_until(wake).await;
-        let Some(context) = context.upgrade() else {
+        let Some(gateway) = gateway.upgrade() else {
             return;
         };
+        let context = &gateway.context;
         let now = Instant::now();
         if now >= update {
-            tell_server(&context, config.stats_period);
+            tell_server(context, config.stats_period);
             update = (update + period).max(now);
         }
         let wanted = context.facts.events.wants(EventKind::Media);
         context.media.want_last_stats(wanted);
         if wanted {
-            tell_some(&context, &mut turns, now).await;
+            tell_some(&gateway, &mut turns, now).await;
         } else {
             turns = Turns::new(&config, now);
         }
@@ -53,6 +58,17 @@ pub(super) async fn run(context: Weak<Context>) {
         let shown = &context.counters.statistics_interval_ms;
         shown.store(if wanted { interval } else { 0 }, Ordering::Relaxed);
         wake = update.min(Instant::now() + if wanted { TICK } else { IDLE });
+    }
+}
+
+impl Inner {
+    /// Returns all peers with their handles.
+    fn peers(&self) -> Vec<(PeerId, WeakHandle)> {
+        let sessions: Vec<_> = self.sessions().values().cloned().collect();
+        let handles = sessions.iter().flat_map(|session| self.handles.of(session));
+        handles
+            .filter_map(|handle| Some((handle.peer()?, handle.downgrade())))
+            .collect()
     }
 }
 
@@ -66,17 +82,18 @@ fn tell_server(context: &Context, period: u32) {
     });
 }
 
-/// Tells of those PeerConnections whose turn it is.
-async fn tell_some(context: &Context, turns: &mut Turns<(PeerId, WeakHandle)>, now: Instant) {
+/// Publishes the statistics of the PeerConnections that are due.
+async fn tell_some(gateway: &Inner, turns: &mut Turns<(PeerId, WeakHandle)>, now: Instant) {
     turns.begin(now, || {
-        let mut all = context.peers.handles();
-        // One after the other in the same order each time, so that each is told of at equal intervals.
+        let mut all = gateway.peers();
+        // In the same order each time, so that the intervals of each are equal.
         all.sort_unstable_by_key(|(peer, _)| *peer);
         all
     });
     let mut asked = turns.due(now);
     asked.retain(|(peer, handle)| handle.upgrade().is_some_and(|handle| handle.is_up(*peer)));
-    let stats = context
+    let stats = gateway
+        .context
         .media
         .line_stats(asked.iter().map(|(peer, _)| *peer));
     let Ok(stats) = timeout_at(now + PATIENCE, stats).await else {
@@ -89,19 +106,20 @@ async fn tell_some(context: &Context, turns: &mut Turns<(PeerId, WeakHandle)>, n
     }
 }
 
-/// Whose turn it is: all in a period, evenly spread over it, or over more time where that would be too many events a second.
+/// The order of PeerConnections: each once per period, evenly spread, or over more time if there
+/// would be too many events per second.
 #[derive(Debug)]
 struct Turns<T> {
     period: Duration,
-    /// Events a second.
+    /// Events per second.
     rate: f64,
-    /// Events that may be told of at once; less than none if the last ones were too many.
+    /// Events that may be published now. Negative if the last tick published too many.
     budget: f64,
     budgeted: Instant,
     began: Option<Instant>,
     all: usize,
     waiting: Vec<T>,
-    /// How long it takes until each has had its turn.
+    /// The time from one turn of a PeerConnection to its next.
     interval: Duration,
     is_stretched: bool,
 }
@@ -122,7 +140,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Begins anew if all have had their turn, and the period is over.
+    /// Starts the next period if all had their turn and the present period is over.
     fn begin(&mut self, now: Instant, all: impl FnOnce() -> Vec<T>) {
         if !self.waiting.is_empty() {
             return;
@@ -133,13 +151,13 @@ impl<T> Turns<T> {
                 self.interval = self.period.max(now - began);
                 self.tell_if_stretched();
                 let next = began + self.period;
-                // Late by less than a tick: the next one is none the later for it.
+                // Less than a tick late: the next period starts on time.
                 Some(if now < next + TICK { next } else { now })
             }
             None => Some(now),
         };
         self.waiting = all();
-        // The last is the next.
+        // The next one is taken from the end.
         self.waiting.reverse();
         self.all = self.waiting.len();
     }
@@ -154,11 +172,11 @@ impl<T> Turns<T> {
                 self.period.as_secs()
             );
         }
-        // Said once.
+        // Logged once.
         self.is_stretched |= is_stretched;
     }
 
-    /// Those whose turn it is.
+    /// Returns those that are due.
     fn due(&mut self, now: Instant) -> Vec<T> {
         let passed = now.saturating_duration_since(self.budgeted);
         self.budgeted = now;
@@ -171,7 +189,7 @@ impl<T> Turns<T> {
         let share = (over / self.period.as_secs_f64()).min(1.0);
         let done = self.all - self.waiting.len();
         let due = (share * self.all as f64).ceil() as usize;
-        // Each makes an event at least.
+        // Each publishes one event at least.
         let due = due.saturating_sub(done).min(self.budget.ceil() as usize);
         let left = self.waiting.len().saturating_sub(due);
         let mut due = self.waiting.split_off(left);
@@ -179,7 +197,7 @@ impl<T> Turns<T> {
         due
     }
 
-    /// Notes how many events were told.
+    /// Notes how many events were published.
     fn told(&mut self, events: usize) {
         self.budget -= events as f64;
     }
@@ -187,7 +205,7 @@ impl<T> Turns<T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
 
     fn turns(stats_period: u32, max_stats_rate: u32) -> (Turns<usize>, Instant) {

@@ -1,13 +1,14 @@
-//! The task of one handle: requests and events come one after the other.
+//! The task of a handle, which processes requests and events one after the other.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use portunus_media::{CloseReason, Event, IceCause, IceState, PeerEvent, PeerStats};
+use portunus_tokens::ShownToken;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::closed::Untold;
+use super::closed_connection::Untold;
 use super::connection::Connections;
 use super::inbox::Commands;
 use super::jsep::RawJsep;
@@ -17,28 +18,28 @@ use crate::context::Context;
 use crate::counters::{add, subtract};
 use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
-use crate::tokens::ShownToken;
 use crate::{
     ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
     client_event,
 };
 
-/// What a client attaches a handle with.
+/// The request to attach a handle.
 pub(crate) struct Attachment<'a> {
     pub(crate) opaque_id: Option<&'a str>,
     pub(crate) token: Option<ShownToken>,
-    /// What the client pays for the handle.
+    /// The client's payment for the handle.
     pub(crate) paid: Share,
 }
 
-/// Attaches a new handle of `session` to `plugin`, and starts its task; an error if the session has ended.
+/// Attaches a new handle of `session` to `plugin`, and starts its task. Fails if the session has
+/// ended.
 pub(crate) fn start(
     id: HandleId,
     session: Arc<Session>,
     plugin: &dyn Plugin,
     attachment: Attachment<'_>,
     context: Arc<Context>,
-) -> Result<(), ()> {
+) -> Result<Handle, ()> {
     let Attachment {
         opaque_id,
         token,
@@ -71,24 +72,17 @@ pub(crate) fn start(
         _paid: paid,
     };
     let task = tokio::spawn(actor.run(commands));
-    session
-        .add_handle(
-            id,
-            Attached {
-                inbox,
-                task,
-                handle: handle.downgrade(),
-            },
-        )
-        .map_err(|attached| {
-            attached.inbox.deliver(Command::Detach { responder: None });
-        })
+    let added = session.add_handle(id, Attached { inbox, task });
+    added.map_err(|attached| {
+        attached.inbox.deliver(Command::Detach { responder: None });
+    })?;
+    Ok(handle)
 }
 
 struct Actor {
     handle: Handle,
     plugin: Box<dyn PluginHandle>,
-    /// What its client pays for it.
+    /// The client's payment for the handle.
     _paid: Share,
 }
 
@@ -124,7 +118,7 @@ impl Actor {
                     }
                 }
                 Command::Query { reply } => match self.plugin.query_later() {
-                    // What else is asked of the handle does not wait for it.
+                    // Other requests to the handle do not wait for it.
                     Some(later) => {
                         tokio::spawn(async move {
                             let _ = reply.send(later.result().await);
@@ -158,8 +152,8 @@ impl Actor {
         }
     }
 
-    /// Sends the reply, then the events that were made meanwhile: behind an ack that was pushed, those that answer it a moment
-    /// later. Clients exist that read both at once and lose the second.
+    /// Sends the reply, then the events made meanwhile. After a pushed ack, answering events wait
+    /// for a moment, since some clients read both at once and lose the second.
     fn respond(&self, transaction: &str, reply: Result<Value, ApiError>, responder: Responder) {
         let shared = &self.handle.shared;
         let session = self
@@ -172,7 +166,7 @@ impl Actor {
                     .with_all(reply)
                     .with("transaction", transaction);
                 let reply = Value::from(reply);
-                // Only what a plugin says has a sender.
+                // Only messages of the plugin have a sender.
                 let sender = reply.get("plugindata").is_some();
                 self.handle.addressed(reply, sender)
             }
@@ -236,7 +230,7 @@ impl Actor {
         let shared = &self.handle.shared;
         let (tokens, package) = (&shared.context.tokens, shared.plugin.package);
         let shown = Credentials::of(members);
-        let found = tokens.rights(client.requester(), shown, Some(package));
+        let found = tokens.rights(client.requester().is_local(), shown, Some(package));
         found.and(client.rights())
     }
 
@@ -254,7 +248,7 @@ impl Actor {
     fn trickle(&mut self, members: &Map<String, Value>) -> Result<Value, ApiError> {
         self.handle.hold();
         let candidates = trickle::read(members)?;
-        // An empty text says that there are no more, as does a candidate that is none.
+        // An empty text, or no candidate, is the end of candidates.
         if candidates.is_empty() || candidates.iter().any(|it| it.text.is_empty()) {
             self.handle.connections().all_trickled();
         }
@@ -262,8 +256,9 @@ impl Actor {
         Ok(json!({ "janus": "ack" }))
     }
 
-    /// Closes the PeerConnection, if there is one: first whoever watches is told, then the plugin, then the client. `last`: the
-    /// last figures, if the media plane has given them. `cause`: why ICE failed, if it did.
+    /// Closes the PeerConnection, if there is one, and notifies subscribers, the plugin and the
+    /// client in this order. `last` are the last statistics, if the media plane sent them. `cause`
+    /// is the reason of a failure of ICE.
     async fn hangup(
         &mut self,
         reason: &str,
@@ -273,7 +268,7 @@ impl Actor {
         let closed = self.handle.connections().start_closing();
         if let Some(closed) = closed {
             closed
-                .tell(&self.handle, reason, (cause.as_ref(), last))
+                .tell(&self.handle, reason, cause.as_ref(), last)
                 .await;
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
             self.handle
@@ -283,11 +278,11 @@ impl Actor {
         }
     }
 
-    /// Tells whoever watches of the PeerConnections that the plugin has closed.
+    /// Publishes the ends of PeerConnections that the plugin has closed.
     async fn tell_untold(&mut self) {
         let untold = self.handle.connections().take_untold();
         for Untold { closed, reason } in untold {
-            closed.tell(&self.handle, reason, (None, None)).await;
+            closed.tell(&self.handle, reason, None, None).await;
         }
     }
 
@@ -295,7 +290,7 @@ impl Actor {
         let PeerEvent { event, last, .. } = event;
         let no_media_ms = self.handle.shared.context.settings.no_media_ms();
         let told = client_event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
-        // What clients hear of a medium, those who watch do too.
+        // Media events for clients and for subscribers are the same.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
             self.handle.tell_peer_event(&event);
         }
@@ -367,7 +362,8 @@ impl Actor {
         }
     }
 
-    /// Whether the client is told. One that is not to be told of silence is told of each medium once, when it comes.
+    /// Whether the client gets the event. A client without notification of silence gets one event
+    /// for each medium, when it starts.
     fn is_told(&self, event: &Event) -> bool {
         match event {
             Event::Media {
@@ -393,7 +389,7 @@ impl Actor {
                 tracing::warn!(%session, %handle, subject, "ICE failed: {attempt}");
                 cause = Some(attempt.cause());
             }
-            // Most of these have closed the page.
+            // Most of these clients have closed the page.
             CloseReason::ConsentLost(attempt) => {
                 add(&counters.ice_failures);
                 tracing::info!(%session, %handle, subject, "connection lost: {attempt}");
@@ -403,15 +399,14 @@ impl Actor {
                 add(&counters.dtls_failures);
                 tracing::warn!(%session, %handle, subject, "DTLS failed: {cause}");
             }
-            // The media plane has logged a fault of its own.
+            // The media plane logs its own faults.
             CloseReason::Requested | CloseReason::DtlsAlert | CloseReason::Internal => {}
         }
         self.hangup(reason.as_str(), cause, last).await;
     }
 }
 
-/// However the task ends, nothing of the handle stays behind: not even a plugin's panic takes more with it than
-/// this handle.
+/// Cleans up however the task ends. A panic of the plugin affects only this handle.
 impl Drop for Actor {
     fn drop(&mut self) {
         let shared = &self.handle.shared;
@@ -421,7 +416,7 @@ impl Drop for Actor {
             let mut connections = self.handle.connections();
             (connections.take_untold(), connections.close())
         };
-        // Nobody can wait for last figures here.
+        // A drop cannot wait for the last statistics.
         for Untold { reason, .. } in untold {
             self.handle.tell_hangup(reason, None);
         }

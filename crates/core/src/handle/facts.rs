@@ -1,4 +1,4 @@
-//! What the core knows of a handle, for administrators.
+//! The state of a handle, for operators.
 
 use std::sync::Arc;
 
@@ -11,71 +11,84 @@ use crate::RidOrder;
 
 /// A handle at one moment.
 #[derive(Debug)]
-pub(crate) struct HandleFacts {
+pub struct HandleFacts {
     /// The package of its plugin.
-    pub(crate) plugin: &'static str,
-    pub(crate) opaque_id: Option<Arc<str>>,
-    /// What the client showed when it attached the handle.
-    pub(crate) token: Option<Box<str>>,
-    pub(crate) created: Instant,
-    /// Our candidates go to the client one by one.
-    pub(crate) full_trickle: bool,
-    /// Candidates of the client that wait until they can be used.
-    pub(crate) early: usize,
-    /// The PeerConnection is gone, but not everybody has been told.
-    pub(crate) closing: bool,
-    /// There was a PeerConnection, and it is gone.
-    pub(crate) had_connection: bool,
-    /// Why ICE failed for the last PeerConnection, if it did and there is none now.
-    pub(crate) last_cause: Option<IceCause>,
-    pub(crate) connection: Option<ConnectionFacts>,
+    pub plugin: &'static str,
+    /// The text that the client gave it to recognise it by.
+    pub opaque_id: Option<Arc<str>>,
+    /// The token that the client attached it with.
+    pub token: Option<Box<str>>,
+    /// When it was attached.
+    pub created: Instant,
+    /// Whether the server sends its candidates one by one.
+    pub full_trickle: bool,
+    /// The number of candidates that came too early and wait.
+    pub early: usize,
+    /// Whether the PeerConnection is closing: not everybody is notified yet.
+    pub closing: bool,
+    /// Whether there was a PeerConnection before.
+    pub had_connection: bool,
+    /// The reason of a failure of ICE of the last PeerConnection, if there is none now.
+    pub last_cause: Option<IceCause>,
+    /// Its PeerConnection.
+    pub connection: Option<ConnectionFacts>,
 }
 
-/// Its PeerConnection.
+/// The state of a PeerConnection.
 #[derive(Debug)]
-pub(crate) struct ConnectionFacts {
-    pub(crate) peer: PeerId,
-    /// Of the certificate that the server presents.
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) created: Instant,
+pub struct ConnectionFacts {
+    /// Its peer in the media plane.
+    pub peer: PeerId,
+    /// The fingerprint of the server's certificate.
+    pub fingerprint: Fingerprint,
+    /// When it was created.
+    pub created: Instant,
     /// When the first offer and answer were exchanged.
-    pub(crate) started: Option<Instant>,
-    pub(crate) negotiated: Option<Negotiated>,
-    pub(crate) signaling: Signaling,
-    /// New ICE credentials wait for the other side's.
-    pub(crate) restarting: bool,
-    pub(crate) up: bool,
-    pub(crate) e2ee: bool,
-    /// The client has said that it has no more candidates.
-    pub(crate) all_trickled: bool,
-    pub(crate) rid_order: RidOrder,
-    /// Our last description.
-    pub(crate) local: Option<Arc<str>>,
+    pub started: Option<Instant>,
+    /// The outcome of the last offer and answer.
+    pub negotiated: Option<Negotiated>,
+    /// The state of the negotiation.
+    pub signaling: Signaling,
+    /// Whether new ICE credentials wait for the other side's.
+    pub restarting: bool,
+    /// Whether media can flow.
+    pub up: bool,
+    /// Whether media is encrypted end to end.
+    pub e2ee: bool,
+    /// Whether the client has sent the end of candidates.
+    pub all_trickled: bool,
+    /// The order of the client's rids.
+    pub rid_order: RidOrder,
+    /// The server's last description.
+    pub local: Option<Arc<str>>,
     /// The client's last description.
-    pub(crate) remote: Option<Arc<str>>,
+    pub remote: Option<Arc<str>>,
 }
 
-/// The least that is known of a PeerConnection.
+/// The minimal state of a PeerConnection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PeerFacts {
-    pub(crate) peer: PeerId,
-    /// Offer and answer have been exchanged.
-    pub(crate) negotiated: bool,
-    /// Media can flow.
-    pub(crate) up: bool,
+pub struct PeerFacts {
+    /// Its peer in the media plane.
+    pub peer: PeerId,
+    /// Whether offer and answer have been exchanged.
+    pub negotiated: bool,
+    /// Whether media can flow.
+    pub up: bool,
 }
 
 impl Handle {
     /// The package of its plugin.
-    pub(crate) fn package(&self) -> &'static str {
+    pub fn package(&self) -> &'static str {
         self.shared.plugin.package
     }
 
-    pub(crate) fn peer_facts(&self) -> Option<PeerFacts> {
+    /// Returns the minimal state of its PeerConnection, or `None` without one.
+    pub fn peer_facts(&self) -> Option<PeerFacts> {
         self.connections().peer_facts()
     }
 
-    pub(crate) fn facts(&self) -> HandleFacts {
+    /// Returns what operators see of the handle.
+    pub fn facts(&self) -> HandleFacts {
         let shared = &self.shared;
         let connections = self.connections();
         HandleFacts {

@@ -1,4 +1,4 @@
-//! What reaches a handle's task.
+//! The inbox of a handle's task.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,21 +13,22 @@ use super::local::LocalIce;
 use crate::counters::add;
 use crate::{Client, Counters, Purse, Share};
 
-/// Commands that wait for a handle's task at most; so many events more, messages of data channels, and those without which it
-/// cannot go on.
+/// The most commands that wait for a handle's task. As many droppable events may wait in addition,
+/// plus messages of data channels and vital commands.
 const CAPACITY: usize = 256;
-/// Bytes of messages of data channels that wait, their places counted: a channel loses none because many are short.
+/// The most bytes of data channel messages that wait, including their places, so that many short
+/// messages are not lost.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
-/// What the place of a message takes.
+/// The size of a message's place.
 const PLACE: usize = size_of::<Command>();
 
-/// Something for a handle's task to do.
+/// A command for a handle's task.
 #[derive(Debug)]
 pub(crate) enum Command {
     Message {
         transaction: String,
         members: Map<String, Value>,
-        /// Whose it is.
+        /// The client that sent it.
         client: Client,
         responder: Responder,
     },
@@ -51,12 +52,12 @@ pub(crate) enum Command {
         reply: oneshot::Sender<Option<LocalIce>>,
     },
     Peer(PeerEvent),
-    /// Tells whoever watches of the PeerConnections that were closed meanwhile.
+    /// Publishes the ends of PeerConnections that were closed meanwhile.
     TellClosed,
 }
 
 impl Command {
-    /// Whether the client loses nothing but a moment's news if this is lost.
+    /// Whether losing it costs the client only temporary information.
     fn is_droppable(&self) -> bool {
         match self {
             Command::Peer(PeerEvent { event, .. }) => {
@@ -75,7 +76,7 @@ impl Command {
         }
     }
 
-    /// Of a message of a data channel, the bytes that it takes.
+    /// Returns the size of a data channel message in bytes.
     fn message_size(&self) -> Option<usize> {
         match self {
             Command::Peer(PeerEvent {
@@ -86,7 +87,7 @@ impl Command {
         }
     }
 
-    /// Whether the handle cannot go on without it. There are few of these.
+    /// Whether the handle cannot work without it. There are few of these.
     fn is_vital(&self) -> bool {
         match self {
             Command::Peer(PeerEvent { event, .. }) => {
@@ -106,18 +107,18 @@ impl Command {
     }
 }
 
-/// The way to a handle's task.
+/// The sender's side of a handle's inbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Inbox {
-    /// Boxed, since a queue takes 32 places ahead: without that 5 KiB of each handle.
+    /// Boxed, since the queue reserves 32 places, which would be 5 KiB for each handle.
     commands: mpsc::Sender<Box<Command>>,
     counters: Arc<Counters>,
     late: Arc<Mutex<Late>>,
-    /// Bytes of messages that wait.
+    /// The bytes of messages that wait.
     message_bytes: Arc<AtomicUsize>,
 }
 
-/// Where a handle's task takes its commands from.
+/// The receiver's side of a handle's inbox.
 #[derive(Debug)]
 pub(crate) struct Commands {
     queue: mpsc::Receiver<Box<Command>>,
@@ -125,7 +126,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// The next command; none once nobody can send one any more.
+    /// Returns the next command, or `None` once all senders are gone.
     pub(crate) async fn recv(&mut self) -> Option<Command> {
         let command = *self.queue.recv().await?;
         let size = command.message_size().unwrap_or(0);
@@ -134,13 +135,13 @@ impl Commands {
     }
 }
 
-/// What found no room, in its order.
+/// Commands that did not fit into the queue, in order.
 #[derive(Debug, Default)]
 struct Late {
     queue: VecDeque<Command>,
-    /// Those that are no messages of data channels.
+    /// The number of commands other than data channel messages.
     others: usize,
-    /// A task sends it.
+    /// Whether a task is sending them.
     is_sent: bool,
 }
 
@@ -161,13 +162,14 @@ impl Inbox {
         (inbox, commands)
     }
 
-    /// Waits for a place; false if the task has ended.
+    /// Waits for a place. Returns false if the task has ended.
     pub(crate) async fn send(&self, command: Command) -> bool {
         self.commands.send(Box::new(command)).await.is_ok()
     }
 
-    /// Does not wait: without a place, a droppable command is counted and lost, and another is sent later; messages are lost
-    /// beyond [`MAX_MESSAGE_BYTES`] only. What is delivered keeps its order.
+    /// Does not wait. If the queue is full, a droppable command is counted and dropped, and other
+    /// commands are sent later. Data channel messages are dropped beyond [`MAX_MESSAGE_BYTES`]. The
+    /// order is kept.
     pub(crate) fn deliver(&self, mut command: Command) {
         let mut late = self.late();
         let size = command.message_size().unwrap_or(0);
@@ -196,7 +198,7 @@ impl Inbox {
 
     async fn send_late(self) {
         while let Some(command) = self.next_late() {
-            // Without a task there is nobody to tell.
+            // If the task has ended, the command is dropped.
             let _ = self.commands.send(Box::new(command)).await;
         }
     }
@@ -219,20 +221,21 @@ impl Inbox {
     }
 }
 
-/// Where the reply to a request goes.
+/// The destination of the reply to a request.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    /// A client with a queue of its own gets it there, so that no event overtakes it.
+    /// The client whose queue gets the reply, so that no event overtakes it.
     client: Option<Client>,
     done: oneshot::Sender<Option<Value>>,
-    /// What pays for the reply, if that goes into the client's queue.
+    /// Pays for the reply in the client's queue.
     purse: Purse,
-    /// What was paid for the request.
+    /// The payment for the request.
     _paid: Share,
 }
 
 impl Responder {
-    /// The receiver gets none if the client has got the reply already. The reply gives `paid` back.
+    /// Makes a responder, and the receiver of the reply. The receiver gets `None` if the reply went
+    /// into the client's queue. `paid` is given back with the reply.
     pub(crate) fn new(
         client: Option<Client>,
         purse: Purse,
@@ -248,7 +251,7 @@ impl Responder {
         (responder, reply)
     }
 
-    /// Gives the reply; true if it went into the client's queue, where events follow it.
+    /// Sends the reply. Returns true if it went into the client's queue, where events follow it.
     pub(crate) fn respond(self, reply: Value) -> bool {
         let is_pushed = self.client.is_some();
         let reply = match &self.client {
@@ -258,7 +261,7 @@ impl Responder {
             }
             None => Some(reply),
         };
-        // Nobody waits any more if the transport has given the request up.
+        // The receiver is gone if the transport has abandoned the request.
         let _ = self.done.send(reply);
         is_pushed
     }
@@ -266,7 +269,7 @@ impl Responder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
+    #![allow(clippy::panic, reason = "a test fails by a panic")]
     use portunus_media::{DataMessage, DataPayload, IceState, MediaPlane, PeerId, PeerOptions};
 
     use super::*;
@@ -375,7 +378,7 @@ mod tests {
             inbox.deliver(message());
         }
         assert_eq!(dropped(), 1);
-        // What is no message has its place, and what is taken makes room.
+        // Other commands have places of their own, and taking a message makes room.
         inbox.deliver(hangup(0));
         commands.recv().await;
         inbox.deliver(message());

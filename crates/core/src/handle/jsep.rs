@@ -1,11 +1,11 @@
-//! The `jsep` member of a message: its checks.
+//! Parses the `jsep` member of a message.
 
 use portunus_rtp::Mid;
 use serde_json::{Map, Value};
 
 use crate::{ApiError, FieldError, Fields, JsepKind, RidOrder, Svc};
 
-/// A `jsep` whose members have the right types.
+/// A `jsep` with members of the right types.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawJsep<'a> {
     pub(crate) kind: JsepKind,
@@ -33,7 +33,7 @@ impl<'a> RawJsep<'a> {
         let fields = Fields(jsep);
         let kind = fields.required_string("type").map_err(in_jsep)?;
         let sdp = fields.required_string("sdp").map_err(in_jsep)?;
-        // Candidates may come later or not at all: nothing here depends on it.
+        // Trickling needs no announcement, so only the type is checked.
         fields.boolean("trickle").map_err(in_jsep)?;
         let rid_order = fields.string("rid_order").map_err(in_jsep)?;
         fields.boolean("force_relay").map_err(in_jsep)?;
@@ -52,7 +52,7 @@ impl<'a> RawJsep<'a> {
         }))
     }
 
-    /// The SVC entries, with the m-lines that indices stand for.
+    /// Returns the SVC entries, with m-lines instead of indices.
     pub(crate) fn svc(&self, mids: &[Mid]) -> Vec<Svc> {
         let entry = |raw: &RawSvc<'_>| {
             let by_index = || mids.get(usize::try_from(raw.index?).ok()?).copied();
@@ -66,7 +66,7 @@ impl<'a> RawJsep<'a> {
     }
 }
 
-/// None if anything in it is wrong: such a list is ignored as a whole.
+/// Returns `None` if any entry is wrong: then the whole list is ignored.
 fn read_svc(svc: &Value) -> Option<Vec<RawSvc<'_>>> {
     svc.as_array()?.iter().map(RawSvc::read).collect()
 }

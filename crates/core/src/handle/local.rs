@@ -1,4 +1,4 @@
-//! What is this side's of a negotiation: offers, answers, a restart of ICE, and why there are none.
+//! The server's side of a negotiation: descriptions, candidates, ICE credentials, and errors.
 
 use portunus_rtp::Mid;
 use portunus_sdp::{IceCredentials, LocalJsep, SdpError};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Object, OverBudget, client_event};
 
-/// The `jsep` of a message to the client.
+/// Returns the `jsep` of a message to the client.
 pub(super) fn to_json(local: &LocalJsep) -> Value {
     Object::new()
         .with("type", local.kind.as_str())
@@ -17,7 +17,7 @@ pub(super) fn to_json(local: &LocalJsep) -> Value {
         .into()
 }
 
-/// The events that tell the client of our candidates, if they are not in the description.
+/// Returns the events with the server's candidates, if they are not in the description.
 pub(super) fn trickled(local: LocalJsep) -> impl Iterator<Item = Value> {
     local.trickled.into_iter().flat_map(|trickled| {
         let event = move |candidate: Option<String>| {
@@ -29,31 +29,31 @@ pub(super) fn trickled(local: LocalJsep) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Our side of ICE after a restart, see [`crate::Gateway::restart_ice`].
+/// The server's side of ICE after a restart, see [`crate::Gateway::restart_ice`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalIce {
-    /// Our new credentials.
+    /// The new credentials.
     pub ice: IceCredentials,
-    /// Our candidates, as the text after `a=`.
+    /// The candidates, as the text after `a=`.
     pub candidates: Vec<String>,
-    /// The m-line that they are for: the first, whose transport all share.
+    /// The m-line of the candidates: the first one, whose transport all share.
     pub mid: Mid,
 }
 
-/// Why an offer or answer of ours could not be made.
+/// The reason why an offer or answer could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsepError {
-    /// There is no offer to answer: none came, or its PeerConnection is gone.
+    /// There is no offer to answer.
     #[error("there is no offer to answer")]
     NoOffer,
     /// The client is gone.
     #[error("the handle is detached")]
     Detached,
-    /// The former PeerConnection is just being closed; a moment later there can be another.
+    /// The former PeerConnection is being closed. Another can be made a moment later.
     #[error("the former PeerConnection is being closed")]
     Closing,
-    /// The client cannot have another PeerConnection now.
+    /// The client exceeds its memory.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
     /// The description does not fit.
@@ -61,7 +61,7 @@ pub enum JsepError {
     Sdp(#[from] SdpError),
 }
 
-/// ICE credentials of ours: 48 and 144 bits from the system's generator (RFC 8445 section 5.3 wants 24 and 128).
+/// Makes ICE credentials of 48 and 144 random bits (RFC 8445 section 5.3 requires 24 and 128).
 pub(super) fn new_credentials() -> IceCredentials {
     let random = |length| -> String {
         rand::rng()

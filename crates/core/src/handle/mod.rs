@@ -1,15 +1,15 @@
-//! A handle: a client's attachment to a plugin, as the plugin sees it.
+//! A handle: a client's attachment to a plugin.
 
 mod actor;
-mod closed;
+mod closed_connection;
 mod connection;
 mod facts;
 mod inbox;
 mod jsep;
 mod local;
+mod notifications;
 mod outgoing;
 mod pending_offer;
-mod telling;
 mod trickle;
 
 use std::fmt;
@@ -23,29 +23,30 @@ use portunus_media::{
 use portunus_record::Recorder;
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, LocalJsep, Negotiated};
+use portunus_tokens::ShownToken;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client_message::Addressed;
 use crate::context::Context;
 use crate::events::EventAddress;
 use crate::session::Session;
-use crate::tokens::ShownToken;
 use crate::{ClientMessage, HandleId, Notice, Object, PluginInfo, SessionId, client_event};
 
 pub(crate) use actor::{Attachment, start};
-pub(crate) use facts::{ConnectionFacts, HandleFacts, PeerFacts};
+pub use facts::{ConnectionFacts, HandleFacts, PeerFacts};
 pub(crate) use inbox::{Command, Inbox, Responder};
 pub use local::{JsepError, LocalIce};
 pub use pending_offer::PendingOffer;
 
-use closed::Untold;
+use closed_connection::Untold;
 use connection::Connections;
 use outgoing::Outgoing;
 
-/// The way from a plugin to one client and its PeerConnection; cheap to clone.
+/// A plugin's access to one client and its PeerConnection; cheap to clone.
 ///
-/// A handle outlives its client: what is done with it then has no effect.
+/// A handle outlives its client. Then its operations have no effect.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -56,12 +57,12 @@ struct Shared {
     session: Arc<Session>,
     plugin: PluginInfo,
     opaque_id: Option<Arc<str>>,
-    /// What administrators and events see of the token that it was attached with.
+    /// The token that it was attached with, as operators and events see it.
     token: Option<ShownToken>,
     created: Instant,
     context: Arc<Context>,
     inbox: Inbox,
-    /// Detached: the client is told nothing more.
+    /// Detached: the client gets nothing more.
     stopped: AtomicBool,
     outgoing: Mutex<Outgoing>,
     connections: Mutex<Connections>,
@@ -83,22 +84,23 @@ impl Handle {
         self.shared.opaque_id.as_deref()
     }
 
-    /// Whether `token` is signed for this plugin and opens `descriptor`, such as `room=1234`, or is a JSON Web Token that opens
-    /// this room; none if the server has no secret and no key for such tokens.
+    /// Whether `token` is signed for this plugin and opens `descriptor`, such as `room=1234`, or is
+    /// a JSON Web Token that opens this room. Returns `None` if the server has no secret and no key
+    /// for such tokens.
     pub fn signed_token_opens(&self, token: Option<&str>, descriptor: &str) -> Option<bool> {
         let (tokens, realm) = (&self.shared.context.tokens, self.shared.plugin.package);
         tokens.signed_opens(token, realm, descriptor)
     }
 
-    /// What administrators and events see of the token that the handle was attached with: whom a JSON Web Token is about, another token
-    /// as it is. None without a valid one.
+    /// The token that the handle was attached with, as operators and events see it: the subject of
+    /// a JSON Web Token, or another token as it is. `None` without a valid token.
     pub fn token(&self) -> Option<&str> {
         self.shared.token.as_ref().map(|token| match token {
             ShownToken::Subject(text) | ShownToken::Text(text) => &**text,
         })
     }
 
-    /// Whom the JSON Web Token is about that the handle was attached with: for the log.
+    /// The subject of the JSON Web Token that the handle was attached with, for the log.
     pub fn subject(&self) -> Option<&str> {
         match &self.shared.token {
             Some(ShownToken::Subject(subject)) => Some(subject),
@@ -106,8 +108,8 @@ impl Handle {
         }
     }
 
-    /// Sends an event to the client: `data`, an object; the transaction of the request that it answers; and an
-    /// offer or answer.
+    /// Sends an event to the client: `data`, an object; the transaction of the request that it
+    /// answers; and an offer or answer.
     pub fn push(&self, transaction: Option<&str>, data: impl Into<Value>, jsep: Option<LocalJsep>) {
         let package = self.shared.plugin.package;
         let event = Object::new()
@@ -124,8 +126,8 @@ impl Handle {
         }
     }
 
-    /// Sends an event to the client that many are sent: as [`Handle::push`] does without a transaction, but what it says is
-    /// written once for all of them.
+    /// Sends an event that many clients get, without a transaction. Its data is serialized once for
+    /// all of them.
     pub fn tell_notice(&self, notice: &Notice) {
         let config = self.shared.context.config();
         let opaque_id = config.opaqueid_in_api.then_some(&self.shared.opaque_id);
@@ -139,7 +141,8 @@ impl Handle {
         });
     }
 
-    /// Tells whoever watches the server what happened: `data` is made only if somebody does. Clients get nothing of it.
+    /// Publishes an event of the plugin. `data` is called only if anyone subscribed. Clients get
+    /// nothing.
     pub fn notify(&self, data: impl FnOnce() -> Value) {
         let events = &self.shared.context.facts.events;
         let events = events.of_plugin(self.shared.plugin.package);
@@ -155,31 +158,32 @@ impl Handle {
         }
     }
 
-    /// Answers the client's offer with `description`; push what comes back.
+    /// Answers the client's offer with `description`. The caller pushes the result.
     pub fn answer(&self, description: Description) -> Result<LocalJsep, JsepError> {
         self.connections().answer(self, description)
     }
 
-    /// Offers `description` to the client, with new ICE credentials if `restart`; push what comes back. The
-    /// client's answer comes as a [`crate::Message`].
+    /// Offers `description` to the client, with new ICE credentials if `restart`. The caller pushes
+    /// the result. The client's answer comes as a [`crate::Message`].
     pub fn offer(&self, description: Description, restart: bool) -> Result<LocalJsep, JsepError> {
         self.connections().offer(self, description, restart)
     }
 
-    /// What the last offer and answer agreed on; none before the first and after a hangup.
+    /// Returns what the last offer and answer agreed on, or `None` before the first and after a
+    /// hangup.
     pub fn negotiated(&self) -> Option<Negotiated> {
         self.connections().negotiated().cloned()
     }
 
-    /// Closes the PeerConnection, if there is one: the client gets `hangup`. The plugin, which does it, gets no
-    /// [`crate::HandleEvent::Hangup`].
+    /// Closes the PeerConnection, if there is one: the client gets `hangup`. The plugin, as the
+    /// caller, gets no [`crate::HandleEvent::Hangup`].
     pub fn close_pc(&self) {
         const REASON: &str = "Close PC";
         let mut connections = self.connections();
         let Some(closed) = connections.close() else {
             return;
         };
-        // Under the lock: the end of the handle is told after that.
+        // Under the lock, so that the end of the handle is published later.
         let has_to_wait = closed.has_to_wait();
         match has_to_wait {
             true => connections.leave_untold(Untold {
@@ -195,6 +199,28 @@ impl Handle {
         self.emit(client_event::hangup(REASON, None));
     }
 
+    /// Closes the PeerConnection: the client gets `hangup` with this reason, and the plugin
+    /// [`crate::HandleEvent::Hangup`].
+    pub fn hangup(&self, reason: &str) {
+        self.shared.inbox.deliver(Command::Hangup {
+            reason: reason.to_owned(),
+            responder: None,
+        });
+    }
+
+    /// As [`Handle::end`]. From now on no request finds the handle.
+    pub fn detach(&self) {
+        self.shared.session.remove_handle(self.id());
+        self.end();
+    }
+
+    /// Asks the plugin for the state that operators see. Returns `None` if the handle has ended.
+    pub async fn query(&self) -> Option<Value> {
+        let (reply, state) = oneshot::channel();
+        self.shared.inbox.send(Command::Query { reply }).await;
+        state.await.ok()
+    }
+
     /// Detaches the handle: the client gets `detached`.
     pub fn end(&self) {
         self.shared
@@ -202,8 +228,9 @@ impl Handle {
             .deliver(Command::Detach { responder: None });
     }
 
-    /// Relays what the client sends on m-line `mid` to m-line `to_mid` of `to`; none if one of the two has no
-    /// PeerConnection. The route ends with [`Handle::remove_route`] or with either PeerConnection.
+    /// Routes m-line `mid` of this client to m-line `to_mid` of `to`. Returns `None` if one of them
+    /// has no PeerConnection. The route ends with [`Handle::remove_route`] or with either
+    /// PeerConnection.
     pub fn route(
         &self,
         mid: Mid,
@@ -214,8 +241,8 @@ impl Handle {
         to.route_from(self.track(mid)?, to_mid, options)
     }
 
-    /// Relays what comes from `source` to m-line `mid`; none if there is no PeerConnection. The route ends with
-    /// [`Handle::remove_route`], with the PeerConnection or with the source.
+    /// Routes `source` to m-line `mid`. Returns `None` without a PeerConnection. The route ends
+    /// with [`Handle::remove_route`], the PeerConnection or the source.
     pub fn route_from(
         &self,
         source: impl Into<SourceRef>,
@@ -226,13 +253,14 @@ impl Handle {
         Some(self.shared.context.media.route(source, to, options))
     }
 
-    /// What the client sends on m-line `mid`, as a source of routes; none if there is no PeerConnection.
+    /// Returns m-line `mid` of the client as a source of routes, or `None` without a
+    /// PeerConnection.
     pub fn track(&self, mid: Mid) -> Option<TrackRef> {
         let peer = self.peer()?;
         Some(TrackRef { peer, mid })
     }
 
-    /// Changes how a route selects and relays.
+    /// Changes the options of a route.
     pub fn set_route(&self, route: RouteId, options: RouteOptions) {
         self.shared.context.media.set_route(route, options);
     }
@@ -242,66 +270,67 @@ impl Handle {
         self.shared.context.media.remove_route(route);
     }
 
-    /// Caps what the client sends, in bit/s; none: no cap.
+    /// Limits the bitrate of the client, in bit/s. `None` removes the limit.
     pub fn set_bitrate(&self, bitrate: Option<u64>) {
         if let Some(peer) = self.peer() {
             self.shared.context.media.set_bitrate(peer, bitrate);
         }
     }
 
-    /// What the client sends is encrypted end to end, whether its descriptions say so or not: of payloads nothing is
-    /// believed.
+    /// Notes that the client's media is encrypted end to end, whatever its descriptions say. Its
+    /// payloads are not inspected.
     pub fn set_opaque(&self) {
         if let Some(peer) = self.peer() {
             self.shared.context.media.set_opaque(peer);
         }
     }
 
-    /// Asks the client for a keyframe on all its video.
+    /// Requests keyframes for all video of the client.
     pub fn request_keyframe(&self) {
         if let Some(peer) = self.peer() {
             self.shared.context.media.request_keyframe(peer);
         }
     }
 
-    /// Asks the client for a keyframe on m-line `mid`.
+    /// Requests a keyframe for m-line `mid` of the client.
     pub fn request_keyframe_on(&self, mid: Mid) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.request_source_keyframe(track);
         }
     }
 
-    /// Keeps what the client sends on m-line `mid` from its last keyframe on, for new routes; none: nothing is kept.
+    /// Keeps the packets of m-line `mid` from its last keyframe on, for new routes. `None` keeps
+    /// nothing.
     pub fn keep_keyframe(&self, mid: Mid, keep: Option<KeyframeCache>) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.keep_keyframe(track, keep);
         }
     }
 
-    /// Tells by [`crate::HandleEvent::Talking`] when the client begins and ceases to talk on m-line `mid`, as far as
-    /// its packets say how loud they are; none: no more.
+    /// Reports by [`crate::HandleEvent::Talking`] when the client starts and stops talking on
+    /// m-line `mid`, if its packets contain their loudness. `None` disables it.
     pub fn detect_talking(&self, mid: Mid, detection: Option<TalkDetection>) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.detect_talking(track, detection);
         }
     }
 
-    /// Tells by [`crate::HandleEvent::Speech`] how much the client speaks on m-line `mid`, as far as its packets say how
-    /// loud they are; false: no more.
+    /// Reports by [`crate::HandleEvent::Speech`] how much the client speaks on m-line `mid`, if its
+    /// packets contain their loudness.
     pub fn measure_speech(&self, mid: Mid, wanted: bool) {
         if let Some(track) = self.track(mid) {
             self.shared.context.media.measure_speech(track, wanted);
         }
     }
 
-    /// Sends a message on the data channel with its label, which is opened if there is none.
+    /// Sends a message on the data channel with its label, and opens the channel if necessary.
     pub fn send_data(&self, message: DataMessage) {
         if let Some(peer) = self.peer() {
             self.shared.context.media.send_data(peer, message);
         }
     }
 
-    /// The figures of the PeerConnection; none if there is none.
+    /// Returns the statistics of the PeerConnection, or `None` without one.
     pub async fn stats(&self) -> Option<PeerStats> {
         let peer = self.peer()?;
         self.shared.context.media.stats(peer).await
@@ -336,12 +365,12 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an event with the handle's address, after the reply that is being made.
+    /// Sends an event with the handle's address, after a reply in progress.
     fn emit(&self, event: Value) {
         self.send(self.addressed(event, true));
     }
 
-    /// Sends an addressed event after the reply that is being made.
+    /// Sends an addressed event after a reply in progress.
     fn send(&self, event: impl Into<ClientMessage>) {
         if self.shared.stopped.load(Ordering::Acquire) {
             return;
@@ -351,19 +380,19 @@ impl Handle {
         self.send_due(&mut outgoing);
     }
 
-    /// Keeps events back until [`Handle::release`].
+    /// Holds events until [`Handle::release`].
     fn hold(&self) {
         self.outgoing().replying();
     }
 
-    /// The reply is out. Behind an ack that was pushed to the client, answers wait for a moment.
+    /// Notes that the reply is sent. After a pushed ack, answers wait for a moment.
     fn release(&self, is_pushed_ack: bool) {
         let mut outgoing = self.outgoing();
         outgoing.replied(is_pushed_ack, Instant::now());
         self.send_due(&mut outgoing);
     }
 
-    /// Sends what has to leave before the handle ends.
+    /// Sends all remaining events before the handle ends.
     fn send_all(&self) {
         let mut outgoing = self.outgoing();
         while let Some(event) = outgoing.last() {
@@ -395,8 +424,8 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `message` with the members that say whom it comes from, in the usual order: the session, and the handle
-    /// if it is its `sender`.
+    /// Returns `message` with its address in the usual order: the session, and the handle if it is
+    /// the `sender`.
     fn addressed(&self, message: Value, sender: bool) -> Value {
         let config = self.shared.context.config();
         let Value::Object(mut rest) = message else {
@@ -423,7 +452,7 @@ impl Handle {
     }
 }
 
-/// A handle that may be gone.
+/// A weak reference to a handle.
 #[derive(Clone)]
 pub(crate) struct WeakHandle(Weak<Shared>);
 

@@ -1,5 +1,5 @@
-//! Events on their way to a handle's client: each after the reply to the request at hand, and an answer a moment after the ack
-//! of its request.
+//! Events to a handle's client. Each follows the reply to the request in progress, and an answer
+//! follows the ack of its request after a pause.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use tokio::time::Instant;
 
 use crate::ClientMessage;
 
-/// The events of a handle that have not left yet, in their order.
+/// The events of a handle that are not sent yet, in order.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// Between an ack and the event that answers the same request.
+    /// The pause between an ack and the event that answers the same request.
     pause: Duration,
     queue: VecDeque<Event>,
-    /// A reply is being made: nothing leaves before it.
+    /// Whether a reply is in progress. Nothing is sent before it.
     is_replying: bool,
-    /// When the pause after the last ack is over.
+    /// The end of the pause after the last ack.
     answers_from: Option<Instant>,
-    /// Somebody waits for [`Outgoing::deadline`].
+    /// Whether a task waits for [`Outgoing::deadline`].
     is_awaited: bool,
 }
 
 #[derive(Debug)]
 struct Event {
     message: ClientMessage,
-    /// Not before this; none: as soon as the reply at hand is out.
+    /// The earliest time, or `None` for immediately after the reply in progress.
     due: Option<Instant>,
 }
 
@@ -47,12 +47,12 @@ impl Outgoing {
         }
     }
 
-    /// Keeps events back until [`Outgoing::replied`].
+    /// Holds events until [`Outgoing::replied`].
     pub(super) fn replying(&mut self) {
         self.is_replying = true;
     }
 
-    /// The reply is out; answers wait for the pause if it was an ack.
+    /// Notes that the reply is sent. After an ack, answers wait for the pause.
     pub(super) fn replied(&mut self, is_ack: bool, now: Instant) {
         self.is_replying = false;
         self.answers_from = (is_ack && !self.pause.is_zero()).then(|| now + self.pause);
@@ -75,7 +75,7 @@ impl Outgoing {
         self.queue.push_back(event);
     }
 
-    /// The next event that may leave.
+    /// Returns the next event that may be sent.
     pub(super) fn next(&mut self, now: Instant) -> Option<ClientMessage> {
         let is_due = |event: &Event| event.due.is_none_or(|due| due <= now);
         if self.is_replying || !self.queue.front().is_some_and(is_due) {
@@ -84,7 +84,7 @@ impl Outgoing {
         self.pop()
     }
 
-    /// The next event whose reply is out, whether its pause is over or not: the handle ends.
+    /// Returns the next event, ignoring pauses, since the handle ends.
     pub(super) fn last(&mut self) -> Option<ClientMessage> {
         let is_out = |event: &Event| event.due.is_some();
         if self.is_replying && !self.queue.front().is_some_and(is_out) {
@@ -97,8 +97,8 @@ impl Outgoing {
         self.queue.pop_front().map(|event| event.message)
     }
 
-    /// When to call [`Outgoing::next`] again, for whoever is to wait until then and to call [`Outgoing::woken`]; none if nobody
-    /// needs to.
+    /// Returns when to call [`Outgoing::next`] again. The caller waits until then and calls
+    /// [`Outgoing::woken`]. `None` if no call is needed.
     pub(super) fn deadline(&mut self) -> Option<Instant> {
         if self.is_awaited || self.is_replying {
             return None;
@@ -108,7 +108,7 @@ impl Outgoing {
         Some(due)
     }
 
-    /// The deadline has come.
+    /// Notes that the deadline has come.
     pub(super) fn woken(&mut self) {
         self.is_awaited = false;
     }
@@ -130,7 +130,7 @@ mod tests {
         json!({ "janus": name })
     }
 
-    /// What leaves at `now`.
+    /// Returns the events that are sent at `now`.
     fn leaving(outgoing: &mut Outgoing, now: Instant) -> Vec<Value> {
         let leaving = std::iter::from_fn(|| outgoing.next(now));
         leaving.map(ClientMessage::into_value).collect()

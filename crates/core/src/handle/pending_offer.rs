@@ -1,20 +1,20 @@
-//! An offer of a client that waits for its answer.
+//! A client's offer that waits for its answer.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::Handle;
 
-/// A client's offer as long as somebody may answer it. When the last clone is dropped, an offer without an answer is discarded: the
-/// PeerConnection stays as it was before, the client can offer again, and is told nothing.
+/// A client's offer. When the last clone is dropped, an offer without an answer is discarded: the
+/// PeerConnection stays as it was, and the client can offer again. The client is not notified.
 ///
-/// A plugin that answers an offer after its request has ended, as for a call that somebody has to accept, keeps it until then.
+/// A plugin that answers an offer after its request has ended keeps this until then.
 #[derive(Clone)]
 pub struct PendingOffer(Arc<Inner>);
 
 struct Inner {
     handle: Handle,
-    /// Which of the handle's offers it is.
+    /// The number of the offer among those of the handle.
     number: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The client's candidates: read from `trickle` requests, and kept while nobody can use them.
+//! The client's candidates: parsed from `trickle` requests, and kept until they can be used.
 
 use std::time::Duration;
 
@@ -8,33 +8,34 @@ use tokio::time::Instant;
 
 use crate::{ApiError, Purse, Share};
 
-/// Candidates of one request, or that came too early, are kept up to this number; the rest is ignored.
+/// The most candidates of one request, and the most early candidates that are kept. More are
+/// ignored.
 const MAX_CANDIDATES: usize = 100;
 
-/// The longest candidate line that is looked at, in bytes.
+/// The longest candidate line that is read, in bytes.
 const MAX_LENGTH: usize = 1_024;
 
 /// A candidate of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// The m-line's identification, if it is named.
+    /// The mid of its m-line, if given.
     mid: Option<String>,
-    /// The m-line's index, if it is named.
+    /// The index of its m-line, if given.
     index: Option<u64>,
-    /// What stands after `a=`. Empty means that no more will come.
+    /// The text after `a=`. Empty means the end of candidates.
     pub(crate) text: String,
 }
 
 impl Candidate {
-    /// The bytes that it takes.
+    /// Returns its size in bytes.
     fn size(&self) -> usize {
         let mid = self.mid.as_ref().map_or(0, String::len);
         size_of::<(Instant, Self, Share)>().saturating_add(mid + self.text.len())
     }
 
-    /// Whether it is for the transport that all m-lines share: that of the first m-line in use. `lines` are the mids of the
-    /// m-lines, each with whether it is in use. The mid says more than the place, unless no m-line has it: a client that has
-    /// offered none may name what the server does not know.
+    /// Whether it is for the shared transport, which is that of the first m-line in use. `lines`
+    /// are the mids of all m-lines, and whether each is in use. A mid takes precedence over the
+    /// index, unless it is unknown: a client whose offer had no mids may use its own.
     pub(crate) fn is_for_bundle(&self, lines: &[(&str, bool)]) -> bool {
         let first = lines.iter().position(|(_, in_use)| *in_use).unwrap_or(0);
         let is_named = |(mid, _): &(&str, bool)| self.mid.as_deref() == Some(*mid);
@@ -45,8 +46,8 @@ impl Candidate {
     }
 }
 
-/// Reads the candidates of a `trickle` request. The mistakes of a lone candidate are reported, those in a list
-/// are skipped.
+/// Parses the candidates of a `trickle` request. Faults of a single candidate are errors; those in
+/// a list are skipped.
 pub(crate) fn read(request: &Map<String, Value>) -> Result<Vec<Candidate>, ApiError> {
     match (request.get("candidate"), request.get("candidates")) {
         (None, None) => Err(missing("Missing mandatory element (candidate|candidates)")),
@@ -63,7 +64,7 @@ pub(crate) fn read(request: &Map<String, Value>) -> Result<Vec<Candidate>, ApiEr
     }
 }
 
-/// None: the client says that there are no more.
+/// Returns `None` at the end of candidates.
 fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
     let Value::Object(members) = candidate else {
         return Ok(None);
@@ -71,7 +72,7 @@ fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
     if members.contains_key("completed") {
         return Ok(None);
     }
-    // Browsers write null where they do not know.
+    // Browsers write null for an unknown value.
     let member = |name| members.get(name).filter(|value: &&Value| !value.is_null());
     let mid = match member("sdpMid") {
         None => None,
@@ -91,7 +92,7 @@ fn read_one(candidate: &Value) -> Result<Option<Candidate>, ApiError> {
             ));
         }
     };
-    // Browsers leave both out where they say that there are no more.
+    // Browsers leave out both at the end of candidates.
     let is_end = members.get("candidate").and_then(Value::as_str) == Some("");
     if mid.is_none() && index.is_none() && !is_end {
         return Err(missing(
@@ -125,14 +126,14 @@ fn wrong_type(text: &str) -> ApiError {
     ApiError::InvalidElement(text.to_owned())
 }
 
-/// Candidates that came before the negotiation was done.
+/// Candidates that came before the end of the negotiation.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyCandidates {
     waiting: Vec<(Instant, Candidate, Share)>,
 }
 
 impl EarlyCandidates {
-    /// Keeps those that there is room for, and that the client can pay for.
+    /// Keeps the candidates that fit, and that the client can pay for.
     pub(crate) fn keep(&mut self, candidates: Vec<Candidate>, purse: &Purse) {
         let room = MAX_CANDIDATES.saturating_sub(self.waiting.len());
         let now = Instant::now();
@@ -147,7 +148,7 @@ impl EarlyCandidates {
         self.waiting.len()
     }
 
-    /// Those that are not older than `limit`; none is kept.
+    /// Takes all candidates, and returns those that are not older than `limit`.
     pub(crate) fn take(&mut self, limit: Duration) -> Vec<Candidate> {
         let waiting = std::mem::take(&mut self.waiting);
         let fresh = waiting

@@ -1,36 +1,36 @@
-//! Remote candidates with mDNS names: browsers hide the addresses of their networks by them
-//! (draft-ietf-mmusic-mdns-ice-candidates). Who is in the same network can ask for the address (RFC 6762).
+//! Remote candidates with mDNS names, by which browsers hide local addresses
+//! (draft-ietf-mmusic-mdns-ice-candidates). Machines in the same network can resolve them (RFC
+//! 6762).
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mdns_sd::{HostnameResolutionEvent, Receiver, ServiceDaemon};
-use portunus_media::PeerId;
+use portunus_media::{MediaPlane, PeerId};
 use portunus_rtc::{mdns_name, with_address};
 use portunus_sdp::negotiated::Negotiated;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
-use crate::context::Context;
-
 /// How long an answer may take: a query and two repetitions. ICE tries for longer.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Candidates that may wait for an address at a time.
+/// The most candidates that wait for an address.
 const MOST_WAITING: usize = 256;
-/// Names that are remembered.
+/// The most names that are remembered.
 const MOST_NAMES: usize = 1_024;
-/// How long they are, as records of hosts are (RFC 6762 section 10).
+/// How long a name is remembered, like records of hosts (RFC 6762 section 10).
 const LIFETIME: Duration = Duration::from_secs(120);
 /// How long it is remembered that nobody answers.
 const LIFETIME_WITHOUT_ANSWER: Duration = Duration::from_secs(10);
-/// Addresses of a name that are used.
+/// The most addresses of a name that are used.
 const MOST_ADDRESSES: usize = 4;
 
-/// The names of which addresses were asked for.
+/// The names whose addresses were requested.
 pub(crate) struct MdnsNames {
-    /// Set by the first name. `None` if it could not start.
+    /// Started by the first name. `None` if it could not start.
     daemon: OnceLock<Option<ServiceDaemon>>,
     port: u16,
     names: Mutex<HashMap<String, Name>>,
@@ -39,7 +39,7 @@ pub(crate) struct MdnsNames {
 
 struct Name {
     asked: Instant,
-    /// Empty if nobody answered.
+    /// Empty if there was no answer.
     addresses: Arc<OnceCell<Vec<IpAddr>>>,
 }
 
@@ -53,6 +53,12 @@ impl Name {
     }
 }
 
+impl fmt::Debug for MdnsNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MdnsNames")
+    }
+}
+
 impl Default for MdnsNames {
     fn default() -> Self {
         MdnsNames::at(mdns_sd::MDNS_PORT)
@@ -60,7 +66,7 @@ impl Default for MdnsNames {
 }
 
 impl MdnsNames {
-    /// Asks responders at this port.
+    /// Queries responders at this port.
     fn at(port: u16) -> Self {
         MdnsNames {
             daemon: OnceLock::new(),
@@ -70,7 +76,8 @@ impl MdnsNames {
         }
     }
 
-    /// Returns the addresses of a name. The list is empty if nobody answers, or if too many names are known already.
+    /// Returns the addresses of a name. Empty if there is no answer, or if too many names are known
+    /// already.
     async fn resolve(&self, name: &str) -> Vec<IpAddr> {
         let Some(addresses) = self.entry(name) else {
             return Vec::new();
@@ -112,7 +119,7 @@ impl MdnsNames {
                 return Vec::new();
             }
         };
-        // It ends by itself, too.
+        // Otherwise it ends at its deadline.
         let _ = daemon.stop_resolve_hostname(&name);
         let addresses = addresses.unwrap_or_default();
         tracing::debug!(name, ?addresses, "asked for an mDNS name");
@@ -138,7 +145,7 @@ impl MdnsNames {
 impl Drop for MdnsNames {
     fn drop(&mut self) {
         if let Some(daemon) = self.daemon.take().flatten() {
-            // It ends with the process, too.
+            // Otherwise it ends with the process.
             let _ = daemon.shutdown();
         }
     }
@@ -159,39 +166,53 @@ async fn first_addresses(events: &Receiver<HostnameResolutionEvent>) -> Vec<IpAd
     }
 }
 
-impl Context {
-    /// Gives the media plane what was agreed on. Candidates with mDNS names follow when they are resolved.
-    pub(crate) fn negotiate(self: &Arc<Self>, peer: PeerId, mut negotiated: Negotiated) {
-        let is_hidden = |text: &mut String| self.mdns.is_some() && mdns_name(text).is_some();
+/// Passes remote candidates to the media plane, after resolving their mDNS names.
+#[derive(Debug, Clone)]
+pub(crate) struct RemoteCandidates {
+    media: MediaPlane,
+    /// `None` if names are not resolved.
+    names: Option<Arc<MdnsNames>>,
+}
+
+impl RemoteCandidates {
+    pub(crate) fn new(media: MediaPlane, resolves_names: bool) -> Self {
+        let names = resolves_names.then(Arc::default);
+        RemoteCandidates { media, names }
+    }
+
+    /// Passes the outcome of a negotiation to the media plane. Candidates with mDNS names follow
+    /// once they are resolved.
+    pub(crate) fn negotiate(&self, peer: PeerId, mut negotiated: Negotiated) {
+        let is_hidden = |text: &mut String| self.names.is_some() && mdns_name(text).is_some();
         let candidates = &mut negotiated.transport.candidates;
         let hidden: Vec<String> = candidates.extract_if(.., is_hidden).collect();
         self.media.negotiate(peer, negotiated);
         for text in hidden {
-            self.add_candidate(peer, text);
+            self.add(peer, text);
         }
     }
 
-    /// Gives a peer's candidate to the media plane. One with an mDNS name waits until the name is resolved. If nobody knows the
-    /// name, the candidate is passed on as it is, and counted there.
-    pub(crate) fn add_candidate(self: &Arc<Self>, peer: PeerId, text: String) {
-        let waits = self.mdns.as_ref().filter(|_| mdns_name(&text).is_some());
+    /// Passes a candidate to the media plane. A candidate with an mDNS name waits until the name is
+    /// resolved. With an unknown name it is passed on unchanged, and counted there.
+    pub(crate) fn add(&self, peer: PeerId, text: String) {
+        let waits = self.names.as_ref().filter(|_| mdns_name(&text).is_some());
         let place = waits.and_then(|names| Arc::clone(&names.waiting).try_acquire_owned().ok());
         let Some(place) = place else {
             return self.media.add_candidate(peer, text);
         };
-        let context = Arc::clone(self);
+        let this = self.clone();
         tokio::spawn(async move {
             let _place = place;
-            let addresses = match (&context.mdns, mdns_name(&text)) {
+            let addresses = match (&this.names, mdns_name(&text)) {
                 (Some(names), Some(name)) => names.resolve(name).await,
                 _ => Vec::new(),
             };
             if addresses.is_empty() {
-                return context.media.add_candidate(peer, text);
+                return this.media.add_candidate(peer, text);
             }
             for address in addresses {
                 let resolved = with_address(&text, address);
-                context.media.add_candidate(peer, resolved);
+                this.media.add_candidate(peer, resolved);
             }
         });
     }

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +17,8 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 251);
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 77);
 const NAME: &str = "0d7a4f3a-24c9-4c26-9b6b-8d6f3b8f3e9e.local";
 
-/// Starts a responder on the loopback interface that knows one name, as a browser does. Returns its port and the count of queries.
+/// Starts a responder on the loopback interface that knows one name, as a browser does. Returns its
+/// port and the count of queries.
 fn responder() -> (u16, Arc<AtomicUsize>) {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();

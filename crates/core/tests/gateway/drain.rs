@@ -1,4 +1,4 @@
-//! Drains: who is refused, who goes on, and what those who are left are told.
+//! Drains: refused clients, continuing calls, and the notifications at the end.
 
 use std::time::Duration;
 

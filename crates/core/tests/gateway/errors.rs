@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::world::{PROBE, World};
 
-/// What is sent (ids are filled in where they are named), and the code and reason that come back.
+/// A request (ids are filled in where they are named), and the code and reason of its reply.
 fn table() -> Vec<(Value, u64, &'static str)> {
     let candidate = "candidate:1 1 udp 1 192.0.2.1 5000 typ host";
     vec![

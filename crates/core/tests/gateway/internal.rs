@@ -55,7 +55,7 @@ async fn its_sessions_are_ended_by_others_but_not_claimed() {
     assert_eq!(ask("destroy").await["janus"], "success");
     assert!(!world.gateway.has_handle(ids.0, ids.1));
     assert_eq!(messages.recv().await, Some(json!({ "janus": "destroyed" })));
-    // What ends by its own hand is no news.
+    // An internal client gets no event for an end of its own.
     attach(&world, &client).await;
     world.gateway.client_gone(&client);
     assert_eq!(world.gateway.counters().snapshot().sessions, 0);

@@ -257,7 +257,7 @@ async fn clients_that_are_told_of_no_silence_hear_of_each_medium_once() {
         );
         client.expect_silence().await;
     }
-    // The plugin is told of all.
+    // The plugin gets all events.
     let log = world.plugin.log();
     let told = |receiving| {
         let part = format!("receiving: {receiving}");
@@ -322,7 +322,7 @@ async fn the_media_planes_reports_become_events() {
             }),
         ),
         (
-            // What the client sends is what the server's downlink carries.
+            // The client's uplink is the server's downlink.
             Event::SlowLink {
                 mid,
                 audio: true,
@@ -381,7 +381,7 @@ async fn a_hangup_closes_the_peer_connection() {
     assert_eq!(world.plugin.log().last().unwrap(), r#"Hangup("Janus API")"#);
     assert_eq!(world.gateway.counters().snapshot().peer_connections, 0);
     assert!(world.server.peers().is_empty());
-    // What still comes of the old peer is nobody's.
+    // Late events of the old peer are ignored.
     world
         .server
         .happen(peer, Event::Closed(CloseReason::Requested))

@@ -37,7 +37,7 @@ async fn whoever_watches_is_told_of_complete_files() {
         room: Some("1234".to_owned()),
         description: None,
     });
-    // One that is nobody's is told to nobody.
+    // A recording without an owner has no event.
     for of in [None, Some((session, "42".to_owned()))] {
         let spec = RecordingSpec {
             dir: None,
@@ -69,7 +69,7 @@ async fn whoever_watches_is_told_of_complete_files() {
         },
     });
     assert_eq!(event.body(), told);
-    // What belongs to no recorded room is told if it is known whose it is.
+    // A recording outside of rooms has an event if its owner is known.
     let recorder = recorder.on_behalf_of(Whose {
         plugin: "janus.plugin.voicemail",
         room: None,

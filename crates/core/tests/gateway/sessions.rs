@@ -169,7 +169,7 @@ async fn the_former_owner_of_a_claimed_session_gets_nothing_more() {
     let handle = old.attach(session, PROBE).await;
     new.ask(json!({ "janus": "claim", "session_id": session, "transaction": "c" }))
         .await;
-    // Whoever knows the ids may send; the events go to the owner.
+    // Any client that knows the ids may send requests; the events go to the owner.
     let message = json!({
         "janus": "message", "session_id": session, "handle_id": handle, "transaction": "m",
         "body": { "do": "answer later" },

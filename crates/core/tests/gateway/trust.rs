@@ -1,4 +1,4 @@
-//! Who has which rights, and the limits of those who have none.
+//! The rights of clients, and the limits of clients without rights.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A gateway with a plugin that does as it is told.
+//! A gateway with a plugin that follows instructions.
 
 use std::sync::{Arc, Mutex};
 
@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-/// A plugin that does what the body of a message says, and notes what it is told.
+/// A plugin that follows the instructions in a message, and records its calls.
 #[derive(Default)]
 pub struct Probe {
     pub log: Arc<Mutex<Vec<String>>>,
@@ -111,7 +111,7 @@ struct ProbeHandle {
     handle: Handle,
     log: Arc<Mutex<Vec<String>>>,
     release: Arc<Notify>,
-    /// What waits for an answer.
+    /// Offers that wait for an answer.
     offer: Option<PendingOffer>,
 }
 

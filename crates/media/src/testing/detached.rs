@@ -17,9 +17,8 @@ use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, DataPayload, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus,
-    KeyframeCache, KeyframeInterval, PeerEvent, PeerId, PeerStats, RouteId,
-    RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport,
-    TrackRef,
+    KeyframeCache, KeyframeInterval, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions,
+    SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport, TrackRef,
 };
 
 /// What was requested of a detached media plane.

@@ -1,4 +1,4 @@
-//! `media.announced`: the addresses that clients are told in place of the bound ones.
+//! `media.announced`: the addresses that replace bound ones for clients.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use portunus_core::configuration;
 use portunus_media::AnnouncedAddress;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One entry: `[BOUND=>]ADDRESS[:PORT]`, the address being an IP address or a name.
+/// An entry: `[BOUND=>]ADDRESS[:PORT]`. ADDRESS is an IP address or a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Announced {
     bound: Option<IpAddr>,
@@ -23,7 +23,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// Writes it as it stands in the configuration.
+    /// Formats it as in the configuration.
     pub(super) fn write(&self, port: Option<u16>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, port) {
             (Host::Ip(ip), None) => write!(f, "{ip}"),
@@ -50,8 +50,7 @@ impl ResolveError {
 }
 
 impl Announced {
-    /// The addresses that it stands for now: a name may have several, of which those of the bound
-    /// address's family count.
+    /// Resolves it. A name may have several addresses; those of the bound address's family count.
     pub(crate) async fn resolve(&self) -> Result<Vec<AnnouncedAddress>, ResolveError> {
         let entry = |ip| AnnouncedAddress {
             bound: self.bound,
@@ -124,7 +123,7 @@ pub(super) fn host_and_port(text: &str) -> Result<(Host, Option<u16>), String> {
         }
         None => (text, None),
     };
-    // RFC 1123 section 2.1; a name of digits and dots only is a mistyped address.
+    // RFC 1123 section 2.1. A name of digits and dots only is a mistyped address.
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
@@ -163,7 +162,7 @@ impl Serialize for Announced {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

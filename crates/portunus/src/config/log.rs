@@ -1,28 +1,28 @@
-//! `[log]`: how the server logs.
+//! `[log]`: the configuration of the log.
 
 use portunus_core::configuration::{Configuration, Section};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// How the server logs.
+/// The configuration of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct LogConfig {
-    /// Levels by module, as the crate tracing-subscriber reads them.
+    /// Levels by module, in the syntax of the crate tracing-subscriber.
     pub(crate) filter: String,
     pub(crate) format: LogFormat,
-    /// Ordinary lines a second of one kind, for long; 0: any number.
+    /// Sustained lines per second of one kind. 0 means no limit.
     pub(crate) rate: u32,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// For people.
     Text,
-    /// For machines: a JSON object a line.
+    /// For machines: a JSON object on each line.
     Json,
 }
 
@@ -46,13 +46,13 @@ impl Configuration for LogConfig {
     }
 }
 
-/// Reads levels by module.
+/// Parses levels by module.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
     let filter = EnvFilter::try_new(text).map_err(|error| error.to_string())?;
     if text.trim().is_empty() {
         return Err("expected a level such as \"info\"".to_owned());
     }
-    // A word alone that is no level is read as a module: then nothing else is logged.
+    // A single word that is no level would be read as a module, and nothing else logged.
     let is_word = |part: &&str| !part.contains(['=', '[', ']', '{', '}']);
     let mut words = text.split(',').map(str::trim).filter(is_word);
     match words.find(|word| word.parse::<LevelFilter>().is_err()) {

@@ -1,5 +1,5 @@
-//! The configuration: one optional TOML file, every key of which has a default. Here are its sections; the keys of each
-//! stand beside what they configure.
+//! The configuration: one optional TOML file in which every key has a default. Its sections are
+//! here; their keys are beside what they configure.
 
 mod announced;
 mod log;
@@ -13,17 +13,18 @@ mod turn_server;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use portunus_admin::AdminConfig;
 use portunus_api::{
     AdminApiConfig, ApiConfig, HttpConfig, MqttConfig, NatsConfig, RabbitConfig, TlsConfig,
     UnixConfig, WebSocketConfig, WhipConfig,
 };
-use portunus_core::audio::AudioConfig;
+use portunus_audio::AudioConfig;
 use portunus_core::configuration::{
     self, Configuration, Listener, Mistake, PrintError, Section, Sections, keys_of,
 };
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
-use portunus_core::{AdminConfig, CoreConfig, JwtConfig};
+use portunus_core::{CoreConfig, JwtConfig};
 use portunus_media::MediaConfig;
 use portunus_turn::TurnConfig;
 use serde::{Deserialize, Serialize};
@@ -38,13 +39,13 @@ pub(crate) use turn_server::{TurnTransport, TurnUri};
 
 use crate::event_handlers::EVENT_HANDLERS;
 
-/// Where the file is looked for when none is named.
+/// The default path of the file.
 pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
 
-/// Takes the place of `log.filter` for one run.
+/// Overrides `log.filter` for one run.
 const VARIABLE: &str = "PORTUNUS_LOG";
 
-/// Everything that can be configured.
+/// The whole configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) core: CoreConfig,
@@ -63,21 +64,21 @@ pub(crate) struct Config {
     pub(crate) events: EventsConfig,
     pub(crate) event_handlers: Vec<EventHandlerConfig>,
     pub(crate) plugins: Vec<PluginSettings>,
-    /// The ports that all of them listen on, without those that the kernel chooses.
+    /// All configured ports, except those that the kernel chooses.
     pub(crate) listeners: Vec<Listener>,
 }
 
-/// The keys of `[media]` that name hosts.
+/// The keys of `[media]` with host names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reached {
     pub(crate) announced: Vec<Announced>,
-    /// The server that says what the public address is, if it is to be asked.
+    /// The server that reports the public address, if configured.
     #[serde(with = "configuration::optional")]
     pub(crate) stun_server: Option<StunServer>,
 }
 
-/// Why there is no configuration.
+/// The reason why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("cannot read the configuration {}: {error}", path.display())]
@@ -115,7 +116,7 @@ impl Config {
         })
     }
 
-    /// Takes from the environment what goes before the file.
+    /// Applies environment variables, which take precedence over the file.
     pub(crate) fn read_environment(&mut self) -> Result<(), ConfigError> {
         if let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
             let text = text.to_string_lossy().into_owned();
@@ -125,12 +126,12 @@ impl Config {
         Ok(())
     }
 
-    /// Reads a file's text.
+    /// Parses a file's text.
     pub(crate) fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         configuration::read(text, Self::read)
     }
 
-    /// Reads all sections: this is where they are named.
+    /// Reads all sections.
     fn read(file: &mut Section<'_>) -> Self {
         let core = file.section("server", CoreConfig::read);
         let jwt = file.section("jwt", JwtConfig::read);
@@ -170,7 +171,7 @@ impl Config {
             (admin_api.wss, "admin.wss"),
             (turn.tls, "turn.tls"),
         ] {
-            // One without the other is a mistake by itself.
+            // One without the other is a separate mistake.
             let has_certificate = tls.certificate.is_some() || tls.key.is_some();
             let keys = &[key, "tls.certificate", "tls.key"];
             let text = "needs tls.certificate and tls.key";
@@ -210,12 +211,12 @@ impl Config {
         }
     }
 
-    /// The configuration as a file.
+    /// Returns the configuration as a file.
     pub(crate) fn to_toml(&self) -> Result<String, PrintError> {
         self.sections()?.into_text()
     }
 
-    /// All sections with their values, and which of their keys can change while the server runs.
+    /// Returns all sections with their values, and which keys can change while the server runs.
     pub(crate) fn sections(&self) -> Result<Sections, PrintError> {
         let mut sections = Sections::default();
         sections.add_part("server", &self.core)?;
@@ -247,7 +248,8 @@ impl Config {
         Ok(sections)
     }
 
-    /// Takes into the listeners how many ports media has. The command line may have changed that.
+    /// Updates the number of media ports in the listeners, since the command line may have changed
+    /// it.
     pub(crate) fn count_media_ports(&mut self) {
         let more = u16::try_from(self.media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
         let of_media = |it: &&mut Listener| it.key.starts_with("media.");
@@ -257,7 +259,7 @@ impl Config {
         }
     }
 
-    /// Puts the announced addresses into the media plane's configuration; names are looked up.
+    /// Resolves the announced addresses, and sets them in the media plane's configuration.
     pub(crate) async fn resolve_announced(&mut self) -> Result<(), ResolveError> {
         for entry in &self.reached.announced {
             self.media.announced.extend(entry.resolve().await?);

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::plugins::PLUGINS;
 
-/// A plugin with what the file says of it.
+/// A plugin with its configuration.
 #[derive(Debug)]
 pub(crate) struct PluginSettings {
     name: &'static str,
     switch: Switch,
-    /// What it reads from its own section.
+    /// The configuration in its own section.
     pub(crate) own: PluginConfig,
 }
 
-/// `[plugins.NAME]`: what is the same for all plugins.
+/// `[plugins.NAME]`: the common keys of plugins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Switch {
     enabled: bool,
-    /// Whether it tells event handlers what happens in it.
+    /// Whether it publishes events.
     events: bool,
 }
 
@@ -34,7 +34,7 @@ impl Default for Switch {
 }
 
 impl PluginSettings {
-    /// Reads those of all plugins.
+    /// Reads the configurations of all plugins.
     pub(crate) fn read_all(file: &mut Section<'_>) -> Vec<Self> {
         let switches: Vec<Switch> = file.section("plugins", |plugins| {
             let names = PLUGINS.iter().map(|plugin| plugin.name());
@@ -56,7 +56,7 @@ impl PluginSettings {
         PLUGINS.iter().zip(switches).map(settings).collect()
     }
 
-    /// Adds those of all plugins.
+    /// Adds the configurations of all plugins.
     pub(crate) fn add_all(settings: &[Self], sections: &mut Sections) -> Result<(), PrintError> {
         for plugin in settings {
             let section = format!("plugins.{}", plugin.name);
@@ -73,7 +73,7 @@ impl PluginSettings {
         self.name
     }
 
-    /// Whether it tells event handlers what happens in it.
+    /// Whether it publishes events.
     pub(crate) fn has_events(&self) -> bool {
         self.switch.events
     }

@@ -1,4 +1,4 @@
-//! Faults of a configuration that reads well: of each section, and of sections together.
+//! Faults of a configuration that parses: in each section, and between sections.
 
 use std::net::IpAddr;
 
@@ -8,12 +8,12 @@ use portunus_core::configuration::{Configuration, Finding, Probe, Severity};
 use super::Config;
 
 impl Config {
-    /// Returns the faults of all sections. It blocks, and changes nothing.
+    /// Returns the faults of all sections. Blocks, and changes nothing.
     pub(crate) fn probe(&self) -> Vec<Finding> {
         self.findings(&self.look())
     }
 
-    /// Looks at all sections. It blocks, and changes nothing.
+    /// Examines all sections. Blocks, and changes nothing.
     pub(crate) fn look(&self) -> Probe {
         let mut probe = Probe::default();
         let api = &self.api;
@@ -99,8 +99,7 @@ impl Config {
         }
     }
 
-    /// Returns the faults that were found. The keys that ask for recordings have to be able to get
-    /// them.
+    /// Returns the found faults. Keys that enable recordings need a folder for them.
     pub(crate) fn findings(&self, probe: &Probe) -> Vec<Finding> {
         let mut findings = probe.findings().to_vec();
         let of_all = |it: &Finding| it.key == "recording.dir" && it.severity == Severity::Error;
@@ -117,7 +116,7 @@ impl Config {
     }
 }
 
-/// Whether anybody may be at the other end of a connection to this address.
+/// Whether an address may be a stranger's.
 fn is_open(bound: IpAddr) -> bool {
     bound.is_unspecified() || Networks::default().allow(bound)
 }

@@ -1,4 +1,4 @@
-//! `media.stun_server`: a server that says what the public address is.
+//! `media.stun_server`: a server that reports the public address.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(crate) struct StunServer {
 }
 
 impl StunServer {
-    /// Its first address of a family.
+    /// Returns its first address of a family.
     pub(crate) async fn resolve(&self, is_ipv4: bool) -> Result<SocketAddr, ResolveError> {
         let port = self.port.unwrap_or(PORT);
         let found = match &self.host {
@@ -70,7 +70,7 @@ impl Serialize for StunServer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

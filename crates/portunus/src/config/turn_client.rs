@@ -1,4 +1,4 @@
-//! The keys of `[media]` about the TURN server that this server uses itself.
+//! The keys of `[media]` about the TURN server that this server uses.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::turn_server::TurnUri;
 
-/// Where an address is allocated, and as whom. Off without a server and without an API that names one.
+/// The TURN server and its credentials. Disabled without a server and without an API that names
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TurnClientConfig {
@@ -19,20 +20,21 @@ pub(crate) struct TurnClientConfig {
     pub(crate) turn_server: Option<TurnUri>,
     pub(crate) turn_user: String,
     pub(crate) turn_password: Secret,
-    /// A PEM file with the authorities of `turns:` servers and of the API. `None` means those of the system.
+    /// A PEM file with the authorities for `turns:` servers and the API. `None` means those of the
+    /// system.
     #[serde(with = "configuration::optional")]
     pub(crate) turn_ca: Option<PathBuf>,
-    /// Where servers and credentials are asked for (a REST API for TURN services).
+    /// The URL of a REST API for TURN services, which names servers and credentials.
     #[serde(with = "configuration::optional")]
     pub(crate) turn_rest_api: Option<RestUrl>,
     pub(crate) turn_rest_api_key: Secret,
     pub(crate) turn_rest_api_method: RestMethod,
-    /// How long an answer of the API may take.
+    /// The time limit of an answer of the API.
     #[serde(with = "configuration::seconds")]
     pub(crate) turn_rest_api_timeout: Duration,
 }
 
-/// Where the API is: an `http://` or `https://` URL.
+/// The URL of the API, with `http://` or `https://`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RestUrl(pub(crate) Url);
 
@@ -61,7 +63,7 @@ impl Serialize for RestUrl {
     }
 }
 
-/// How the API is asked.
+/// The method of requests to the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum RestMethod {
@@ -86,7 +88,7 @@ impl Default for TurnClientConfig {
 }
 
 impl TurnClientConfig {
-    /// Takes its keys of `[media]`.
+    /// Reads its keys of `[media]`.
     pub(crate) fn read(section: &mut Section<'_>) -> Self {
         let turn: Self = section.keys();
         let (server, rest) = (turn.turn_server.is_some(), turn.turn_rest_api.is_some());
@@ -123,7 +125,7 @@ impl TurnClientConfig {
         turn
     }
 
-    /// Checks what goes with other keys of `[media]`.
+    /// Checks it against other keys of `[media]`.
     pub(crate) fn fit(&self, media: &MediaConfig, section: &mut Section<'_>) {
         let text = "needs media.turn_server or media.turn_rest_api";
         let holds = self.is_on() || !media.force_relay;
@@ -134,7 +136,7 @@ impl TurnClientConfig {
         section.require(&["turn_server", "turn_rest_api", "ice_lite"], fits, text);
     }
 
-    /// Whether an address is to be allocated.
+    /// Whether it is enabled.
     pub(crate) fn is_on(&self) -> bool {
         self.turn_server.is_some() || self.turn_rest_api.is_some()
     }

@@ -1,4 +1,4 @@
-//! `media.turn_server`: a TURN server that the server itself has a relayed address at.
+//! `media.turn_server`: a TURN server at which this server has a relayed address.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,8 @@ use super::announced::{Host, ResolveError, host_and_port};
 const PORT: u16 = 3478;
 const TLS_PORT: u16 = 5349;
 
-/// A TURN server, as a URI (RFC 7065): `turn:HOST[:PORT][?transport=udp|tcp]` or `turns:HOST[:PORT]`.
+/// A TURN server, as a URI (RFC 7065): `turn:HOST[:PORT][?transport=udp|tcp]` or
+/// `turns:HOST[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnUri {
     host: Host,
@@ -21,7 +22,7 @@ pub(crate) struct TurnUri {
     pub(crate) transport: TurnTransport,
 }
 
-/// What carries messages to the server.
+/// The transport to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnTransport {
     Udp,
@@ -30,7 +31,7 @@ pub(crate) enum TurnTransport {
 }
 
 impl TurnUri {
-    /// Its addresses, those of IPv4 first.
+    /// Returns its addresses, IPv4 first.
     pub(crate) async fn resolve(&self) -> Result<Vec<SocketAddr>, ResolveError> {
         let port = self.port.unwrap_or(match self.transport {
             TurnTransport::Udp | TurnTransport::Tcp => PORT,
@@ -52,7 +53,7 @@ impl TurnUri {
         }
     }
 
-    /// What its certificate is for.
+    /// Returns the name or address that its certificate must have.
     pub(crate) fn name(&self) -> String {
         match &self.host {
             Host::Ip(ip) => ip.to_string(),
@@ -142,7 +143,7 @@ impl Serialize for TurnUri {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which addresses clients are told, and who can reach these.
+//! The addresses announced to clients, and who can reach them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -11,11 +11,11 @@ use tokio::time::timeout;
 use super::finding::{Check, Finding};
 use crate::config::{Config, StunServer};
 
-/// How long a STUN server may take.
+/// The time limit of a STUN server.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// Looks at the addresses. `config` has its announced names resolved. Returns those that media is
-/// announced at, too.
+/// Examines the addresses. The announced names of `config` are resolved. Also returns the announced
+/// addresses of media.
 pub(super) async fn examine(config: &Config) -> (Vec<Finding>, Vec<Reachable>) {
     let told = match reachable(&config.media) {
         Ok(told) => told,
@@ -54,7 +54,7 @@ fn public(address: IpAddr) -> bool {
     Networks::default().allow(address)
 }
 
-/// Whether it is one of the addresses that documentation uses (RFC 5737, RFC 3849).
+/// Whether it is reserved for documentation (RFC 5737, RFC 3849).
 fn is_example(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_documentation(),
@@ -62,7 +62,7 @@ fn is_example(address: IpAddr) -> bool {
     }
 }
 
-/// `10000-10003`: the ports that clients are told with an address.
+/// Formats the ports that clients get with an address, such as `10000-10003`.
 pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> {
     let first = it.port.unwrap_or(media.port);
     let more = u16::try_from(media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
@@ -73,7 +73,7 @@ pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> 
     }
 }
 
-/// Says what clients are told.
+/// Reports the announced addresses.
 fn described(it: &Reachable, media: &MediaConfig) -> Finding {
     let ports = match told_ports(it, media) {
         Some(ports) => format!("UDP {ports}"),
@@ -101,7 +101,7 @@ fn described(it: &Reachable, media: &MediaConfig) -> Finding {
     Finding::ok(Check::Address, text)
 }
 
-/// Finds what cannot be anybody's address.
+/// Finds addresses that nobody can have.
 pub(super) fn unusable(it: &Reachable) -> Option<Finding> {
     let address = it.announced;
     let why = match address {
@@ -120,7 +120,7 @@ pub(super) fn unusable(it: &Reachable) -> Option<Finding> {
     Some(Finding::error(Check::UnusableAddress, text).change(change))
 }
 
-/// Says who cannot connect if no address is public.
+/// Reports who cannot connect if no address is public.
 fn unreachable(told: &[Reachable], media: &MediaConfig) -> Finding {
     if told.iter().all(|it| it.announced.is_loopback()) {
         let text = "Clients are told addresses of this machine only: nobody else gets media.";
@@ -148,14 +148,14 @@ fn is_container() -> bool {
         || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// How a STUN server sees an address of this machine.
+/// An address of this machine as a STUN server sees it.
 #[derive(Debug)]
 struct Seen {
     address: IpAddr,
     keeps_port: bool,
 }
 
-/// Asks the server from each bound address at once.
+/// Asks the server from all bound addresses at once.
 async fn ask(server: &StunServer, told: &[Reachable]) -> Vec<(Reachable, Result<Seen, String>)> {
     let mut asked: Vec<(Reachable, _)> = Vec::new();
     for it in told.iter().copied() {
@@ -180,7 +180,7 @@ async fn ask(server: &StunServer, told: &[Reachable]) -> Vec<(Reachable, Result<
     seen
 }
 
-/// Returns `None` if the server has no address for this one to ask.
+/// Returns `None` if the server has no address of this family.
 async fn ask_from(server: &StunServer, bound: IpAddr) -> Option<Result<Seen, String>> {
     let server = match server.resolve(bound.is_ipv4()).await {
         Ok(server) => server,
@@ -200,7 +200,7 @@ async fn ask_from(server: &StunServer, bound: IpAddr) -> Option<Result<Seen, Str
     })
 }
 
-/// Compares what clients are told with what the STUN server sees.
+/// Compares the announced addresses with those that the STUN server sees.
 fn compared(server: &StunServer, it: &Reachable, seen: &Result<Seen, String>) -> Vec<Finding> {
     let Reachable {
         announced, bound, ..
@@ -244,7 +244,11 @@ fn compared(server: &StunServer, it: &Reachable, seen: &Result<Seen, String>) ->
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_media::AnnouncedAddress;
 
     use super::super::finding::Level;

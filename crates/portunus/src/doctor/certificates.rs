@@ -1,5 +1,4 @@
-//! The certificates that the server shows: until when, for which names, and whether browsers can
-//! verify them.
+//! The server's certificates: their expiry, their names, and whether browsers can verify them.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -18,22 +17,22 @@ use super::server::Server;
 use crate::config::Config;
 use crate::health;
 
-/// The shortest rest of a certificate's time without a warning, in days. Of certificates that last
-/// for less than three months it is a sixth of their time.
+/// The remaining days of a certificate below which there is a warning. For certificates of less
+/// than three months it is a sixth of their validity.
 const LITTLE_TIME: i64 = 14;
 const PART: i64 = 6;
 
-/// How long the running server may take to show its certificate.
+/// How long the running server may take to present its certificate.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What OpenSSL says of chains (X509_V_ERR_…).
+/// OpenSSL's errors of chains (X509_V_ERR_…).
 const SELF_SIGNED: [i32; 2] = [18, 19];
 const NO_ISSUER: [i32; 3] = [2, 20, 21];
 
 const TLS: &str = "tls.certificate";
 const SIP: &str = "sip.tls_certificate";
 
-/// Looks at the certificates. `host` is the name that clients use, if that is known. It blocks.
+/// Examines the certificates. `host` is the name that clients use, if it is known. Blocks.
 pub(super) fn examine(
     certificates: &[Certificate],
     config: &Config,
@@ -44,7 +43,7 @@ pub(super) fn examine(
     let roots = roots();
     for certificate in certificates {
         let Some(chain) = read(certificate) else {
-            // The configuration's own check says what is wrong.
+            // The check of the configuration reports the fault.
             continue;
         };
         let Some((leaf, others)) = chain.split_first() else {
@@ -81,15 +80,15 @@ fn read(certificate: &Certificate) -> Option<Vec<X509>> {
     X509::stack_from_pem(&fs::read(&certificate.path).ok()?).ok()
 }
 
-/// Whether anything shows the certificate of `[tls]`.
+/// Whether anything uses the certificate of `[tls]`.
 fn is_used(config: &Config) -> bool {
     let api = &config.api;
     let by_api = api.http.https || api.websocket.wss || api.admin.https || api.admin.wss;
     by_api || (config.turn.enabled && config.turn.tls)
 }
 
-/// The days from now to the certificate's end, less than 0 if it has expired, and those of all its
-/// time.
+/// Returns the days until the certificate's expiry, negative after it, and the days of its whole
+/// validity.
 fn days(leaf: &X509) -> Result<(i64, i64), ErrorStack> {
     let now = Asn1Time::days_from_now(0)?;
     let left = now.diff(leaf.not_after())?;
@@ -101,7 +100,7 @@ fn days(leaf: &X509) -> Result<(i64, i64), ErrorStack> {
     Ok((left, all.days.into()))
 }
 
-/// `1 day`, `2 days`.
+/// Formats days: `1 day`, `2 days`.
 fn in_days(days: i64) -> String {
     match days {
         1 => "1 day".to_owned(),
@@ -109,7 +108,7 @@ fn in_days(days: i64) -> String {
     }
 }
 
-/// The names and addresses that a certificate is for.
+/// Returns the names and addresses of a certificate.
 fn names(leaf: &X509) -> Vec<String> {
     let mut names = Vec::new();
     for name in leaf.subject_alt_names().into_iter().flatten() {
@@ -124,8 +123,8 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     v4.or_else(|| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
 }
 
-/// Whether a certificate is for a name or an address, as browsers see it (RFC 9525): the subject
-/// does not count.
+/// Whether a certificate is for a name or an address, by the rules of browsers (RFC 9525): the
+/// subject does not count.
 fn is_for(leaf: &X509, host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     names(leaf).iter().any(|name| {
@@ -174,7 +173,7 @@ fn time(certificate: &Certificate, leaf: &X509) -> Option<Finding> {
     })
 }
 
-/// Whether a certificate with so many of its days left should have been renewed.
+/// Whether a certificate with so many remaining days should have been renewed.
 fn is_little(left: i64, all: i64) -> bool {
     left < LITTLE_TIME.min(all / PART)
 }
@@ -189,7 +188,7 @@ fn unnamed(certificate: &Certificate, leaf: &X509, host: &str) -> Finding {
     Finding::error(Check::CertificateName, text).change(change)
 }
 
-/// The authorities that this machine knows. `None` if it knows none.
+/// Returns the authorities known to this machine, or `None` if there are none.
 fn roots() -> Option<X509Store> {
     let certificates = rustls_native_certs::load_native_certs().certs;
     let mut store = X509StoreBuilder::new().ok()?;
@@ -204,7 +203,7 @@ fn roots() -> Option<X509Store> {
     (count > 0).then(|| store.build())
 }
 
-/// Verifies the chain as a client would that knows the same authorities.
+/// Verifies the chain like a client that knows the same authorities.
 fn verified(
     certificate: &Certificate,
     leaf: &X509,
@@ -231,7 +230,7 @@ fn verified(
     Some(Finding::warning(Check::CertificateChain, text).change(change))
 }
 
-/// Returns the number of OpenSSL's error, 0 if there is none.
+/// Returns the number of OpenSSL's error, or 0 if there is none.
 fn chain_error(leaf: &X509, others: &[X509], roots: &X509Store) -> Result<i32, ErrorStack> {
     let mut chain = Stack::new()?;
     for other in others {
@@ -243,7 +242,7 @@ fn chain_error(leaf: &X509, others: &[X509], roots: &X509Store) -> Result<i32, E
     })
 }
 
-/// Compares the file with the certificate that the running server shows.
+/// Compares the file with the certificate of the running server.
 fn loaded(leaf: &X509, config: &Config, server: &Server) -> Option<Finding> {
     let http = &config.api.http;
     if !server.is_running || !http.https || http.https_port == 0 {
@@ -279,7 +278,11 @@ fn shown(address: SocketAddr) -> Result<X509, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::ops::Range;
     use std::path::Path;
 
@@ -288,7 +291,7 @@ mod tests {
     use super::super::finding::Level;
     use super::*;
 
-    /// Makes a certificate that is valid from and until so many days from now.
+    /// Makes a certificate whose validity starts and ends so many days from now.
     fn made(folder: &Path, days: Range<i32>, names: &[&str]) -> Certificate {
         write_certificate_for(folder, days, names);
         Certificate {

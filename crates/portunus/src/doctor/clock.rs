@@ -1,4 +1,4 @@
-//! Whether the clock is right: certificates, tokens and TURN credentials need it.
+//! The clock, on which certificates, tokens and TURN credentials depend.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -8,12 +8,12 @@ use tokio::time::timeout;
 
 use super::finding::{Check, Finding};
 
-/// How long `timedatectl` may take.
+/// The time limit of `timedatectl`.
 const LIMIT: Duration = Duration::from_secs(3);
-/// So much newer than the present a file may be: two machines may share it.
+/// How far in the future a file's time may be, since two machines may share it.
 const TOLERANCE: Duration = Duration::from_secs(3_600);
 
-/// Looks at the clock. `file` is the configuration.
+/// Examines the clock. `file` is the configuration.
 pub(super) async fn examine(file: Option<&Path>) -> Finding {
     let written = file.and_then(|file| file.metadata().ok()?.modified().ok());
     let is_late = written.is_some_and(|written| {
@@ -26,7 +26,7 @@ pub(super) async fn examine(file: Option<&Path>) -> Finding {
         let text = "The clock is slow: the configuration was written in its future.";
         return Finding::error(Check::Clock, text).change(set);
     }
-    // It asks the kernel, which knows it of any program that sets the clock.
+    // It asks the kernel, which knows whether any program synchronizes the clock.
     let mut command = Command::new("timedatectl");
     command.args(["show", "--property=NTPSynchronized", "--value"]);
     command.kill_on_drop(true);

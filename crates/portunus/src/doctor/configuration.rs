@@ -1,5 +1,4 @@
-//! Faults of the configuration: those that `--check-config` finds, and what people forget when they
-//! deploy a server.
+//! Faults of the configuration: those of `--check-config`, and common omissions in deployments.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -13,7 +12,7 @@ use crate::config::{Config, ConfigError};
 /// The secret of the deployment guide.
 const PLACEHOLDER: &str = "CHANGE-ME";
 
-/// Says why there is no configuration.
+/// Reports why there is no configuration.
 pub(super) fn unread(error: &ConfigError) -> Vec<Finding> {
     let text = error.to_string();
     let change = match error {
@@ -27,7 +26,7 @@ pub(super) fn unread(error: &ConfigError) -> Vec<Finding> {
     text.lines().map(finding).collect()
 }
 
-/// Looks at all keys. `text` is the file's.
+/// Examines all keys. `text` is the file's text.
 pub(super) fn examine(
     config: &Config,
     found: &[configuration::Finding],
@@ -70,12 +69,12 @@ pub(super) fn examine(
     findings
 }
 
-/// Whether other machines can connect to what listens there.
+/// Whether other machines can connect to this listener.
 fn is_outside(bind: &[IpAddr]) -> bool {
     bind.is_empty() || bind.iter().any(|ip| !ip.is_loopback())
 }
 
-/// Finds what browsers do not do without TLS.
+/// Finds features that browsers refuse without TLS.
 fn plain(config: &Config) -> Vec<Finding> {
     let (http, websocket) = (&config.api.http, &config.api.websocket);
     let mut findings = Vec::new();
@@ -95,7 +94,7 @@ fn plain(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Finds what is half of a proxy.
+/// Finds incomplete configurations of proxies.
 fn proxy(config: &Config) -> Option<Finding> {
     let (http, core) = (&config.api.http, &config.core);
     let is_local = http.enabled && !is_outside(&http.bind) && !http.https;
@@ -114,7 +113,7 @@ fn proxy(config: &Config) -> Option<Finding> {
     None
 }
 
-/// Compares the configuration with what the service may do. `is_root` says whether this process is
+/// Compares the configuration with the permissions of the service. `is_root`: this process is
 /// root's.
 pub(super) fn of_service(
     config: &Config,
@@ -162,7 +161,7 @@ pub(super) fn of_service(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn checks(text: &str) -> Vec<Check> {

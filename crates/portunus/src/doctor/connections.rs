@@ -1,5 +1,4 @@
-//! Whether the servers are there that this one connects to: brokers, registrars, backends of event
-//! handlers.
+//! The servers that this one connects to: brokers, registrars, backends of event handlers.
 
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use tokio::time::timeout;
 
 use super::finding::{Check, Finding};
 
-/// How long a server may take.
+/// The time limit of a server.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Tries all of them at once.

@@ -1,4 +1,4 @@
-//! Whether disks have room for recordings.
+//! The free space of disks for recordings.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,8 +11,8 @@ use crate::config::Config;
 
 const GIB: u64 = 1 << 30;
 
-/// Room above `recording.keep_free_mb` of which less is worth a warning: about 5 hours of a video
-/// of 2 Mbit/s.
+/// The free space above `recording.keep_free_mb` below which there is a warning: about 5 hours of a
+/// video of 2 Mbit/s.
 const LITTLE: u64 = 5 * GIB;
 
 /// A file system that the server writes to.
@@ -22,7 +22,7 @@ struct Disk {
     keys: Vec<String>,
 }
 
-/// Looks at each file system that the configuration has files written to.
+/// Examines each file system that the configuration writes to.
 pub(super) fn examine(config: &Config, probe: &Probe) -> Vec<Finding> {
     let mut disks = BTreeMap::<u64, Disk>::new();
     let recorded = !probe.recorded().is_empty() && config.recording.dir.is_none();
@@ -34,7 +34,7 @@ pub(super) fn examine(config: &Config, probe: &Probe) -> Vec<Finding> {
         if is_of_recordings && !config.recording.enabled {
             continue;
         }
-        // What is not there is reported by the configuration's own check.
+        // The check of the configuration reports missing folders.
         let Some((folder, device)) = existing(&path) else {
             continue;
         };
@@ -48,8 +48,7 @@ pub(super) fn examine(config: &Config, probe: &Probe) -> Vec<Finding> {
     disks.values().filter_map(|it| it.examine(keep)).collect()
 }
 
-/// Returns the folder that is there, of a path of which the last parts may be missing, and its
-/// device.
+/// Returns the existing part of a path, and its device.
 fn existing(path: &Path) -> Option<(PathBuf, u64)> {
     let path = std::path::absolute(path).ok()?;
     let mut folders = path.ancestors();
@@ -75,14 +74,14 @@ impl Disk {
     }
 }
 
-/// GiB with one digit after the point.
+/// Formats GiB with one digit after the point.
 fn tenths(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / GIB as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::super::finding::Level;
     use super::*;
 

@@ -1,23 +1,23 @@
-//! What `portunus doctor` finds, and how bad that is.
+//! The findings of `portunus doctor`, and their levels.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How bad a finding is, the best first.
+/// The level of a finding, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// It is as it should be.
+    /// As it should be.
     Ok,
-    /// Nobody has to do anything about it.
+    /// No action is needed.
     Note,
     /// The server works, but some clients may not connect, or not for long.
     Warning,
-    /// Something that is configured does not work.
+    /// A configured feature does not work.
     Error,
 }
 
-/// What a finding is about: the headings of the report, in its order.
+/// The subject of a finding. Subjects are the headings of the report, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Subject {
@@ -32,8 +32,8 @@ pub(crate) enum Subject {
     Disk,
 }
 
-/// Names a check. Names do not change, so that scripts can rely on them; docs/doctor.md explains
-/// each.
+/// The name of a check. Names never change, so that scripts can rely on them. docs/doctor.md
+/// explains each check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Check {
@@ -77,7 +77,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// Returns what the check is about.
+    /// Returns the subject of the check.
     pub(crate) fn subject(self) -> Subject {
         match self {
             Check::Configuration
@@ -127,9 +127,9 @@ pub(crate) struct Finding {
     pub(crate) level: Level,
     pub(crate) subject: Subject,
     pub(crate) check: Check,
-    /// What was seen, in whole sentences.
+    /// The observation, in whole sentences.
     pub(crate) text: String,
-    /// What to change. Findings below a warning may have it, too.
+    /// The remedy. Findings below a warning may have one, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) change: Option<String>,
 }
@@ -161,7 +161,7 @@ impl Finding {
         Finding::new(Level::Error, check, text)
     }
 
-    /// Adds what to change.
+    /// Adds a remedy.
     pub(crate) fn change(mut self, change: impl Into<String>) -> Self {
         self.change = Some(change.into());
         self
@@ -170,7 +170,7 @@ impl Finding {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the firewall of this machine lets in.
+//! The firewall of this machine.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -9,8 +9,8 @@ use portunus_core::configuration::{Listener, Protocol};
 use super::finding::{Check, Finding};
 use super::ports::ports;
 
-/// Says which ports clients need, and whether the firewall `ufw` of the system at `root` lets them
-/// in.
+/// Reports the ports that clients need, and whether the firewall `ufw` of the system at `root`
+/// allows them.
 pub(super) fn examine(listeners: &[Listener], root: &Path) -> Option<Finding> {
     let is_outside =
         |it: &&Listener| it.addresses.is_empty() || it.addresses.iter().any(|ip| !ip.is_loopback());
@@ -62,7 +62,7 @@ pub(super) fn examine(listeners: &[Listener], root: &Path) -> Option<Finding> {
     Some(Finding::warning(Check::Firewall, text).change(change))
 }
 
-/// Whether a rule lets in a port.
+/// Whether a rule allows a port.
 fn opens(rules: &[Rule], protocol: Protocol, port: u16) -> bool {
     rules.iter().any(|rule| {
         rule.protocol.is_none_or(|it| it == protocol)
@@ -70,16 +70,16 @@ fn opens(rules: &[Rule], protocol: Protocol, port: u16) -> bool {
     })
 }
 
-/// A rule of ufw that lets something in.
+/// An allow rule of ufw.
 #[derive(Debug)]
 struct Rule {
-    /// `None` is any.
+    /// `None` means any.
     protocol: Option<Protocol>,
     ports: Vec<RangeInclusive<u16>>,
 }
 
 impl Rule {
-    /// Reads a line `### tuple ### allow udp 10000:10007 0.0.0.0/0 any 0.0.0.0/0 in`.
+    /// Parses a line `### tuple ### allow udp 10000:10007 0.0.0.0/0 any 0.0.0.0/0 in`.
     fn read(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("### tuple ###")?.split_whitespace();
         let (action, protocol, ports) = (words.next()?, words.next()?, words.next()?);
@@ -105,7 +105,7 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use std::net::Ipv4Addr;
 
     use super::super::finding::Level;

@@ -1,4 +1,4 @@
-//! What the machine lets the server have: files, buffers, cores.
+//! The machine's limits for the server: files, buffers, cores.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,10 +12,10 @@ use super::service::Service;
 use crate::config::Config;
 use crate::open_files;
 
-/// A receive buffer in bytes of which less is worth a warning, as the server has it.
+/// The receive buffer in bytes below which there is a warning, as in the server.
 const LITTLE_BUFFER: usize = 1 << 20;
 
-/// Looks at all limits.
+/// Examines all limits.
 pub(super) fn examine(config: &Config, server: &Server, service: Option<&Service>) -> Vec<Finding> {
     let mut findings = vec![files(server, service)];
     findings.extend(sockets(service));
@@ -101,12 +101,12 @@ fn sockets(service: Option<&Service>) -> Vec<Finding> {
     vec![buffer, offload]
 }
 
-/// Tries to run a thread in real time, if that is asked for.
+/// Tries to run a thread in real time, if configured.
 fn real_time(config: &Config, service: Option<&Service>) -> Option<Finding> {
     if !config.media.real_time {
         return None;
     }
-    // It ends at once: nobody waits for it.
+    // The thread ends immediately.
     let tried = std::thread::spawn(|| run_first(1)).join();
     let error = match tried {
         Ok(Ok(())) => None,

@@ -1,4 +1,4 @@
-//! Whether questions by UDP come in by the addresses that clients are told.
+//! Whether UDP requests arrive at the announced addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -15,23 +15,22 @@ use super::server::Server;
 use crate::config::Config;
 use crate::health;
 
-/// How long a question may be on its way, with all repetitions.
+/// The time limit of a request with all repetitions.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How often it is repeated.
+/// The interval of repetitions.
 const REPETITION: Duration = Duration::from_millis(250);
-/// Ports of media that are tried.
+/// The number of media ports that are tried.
 const MOST_PORTS: u16 = 64;
 
-/// Questions that a running server is sent at an address.
+/// The number of requests to a running server at an address.
 const VOLLEY: usize = 20;
-/// So many of them have to arrive. Scanners send datagrams that count as ours, but not that many at
-/// once.
+/// How many of them must arrive. Datagrams of scanners count as well, but there are fewer at once.
 const ARRIVED: u64 = 16;
-/// How long the server may take to count them, and all of this may take.
+/// How long the server may take to count them, and the limit of the whole check.
 const COUNTED: Duration = Duration::from_secs(1);
 const ALL_COUNTED: Duration = Duration::from_secs(4);
 
-/// Asks through each address that is announced for another one, and asks the TURN server.
+/// Sends requests to each address announced for another one, and to the TURN server.
 pub(super) async fn examine(config: &Config, told: &[Reachable], server: &Server) -> Vec<Finding> {
     let is_asked = |it: &&Reachable| it.announced != it.bound && unusable(it).is_none();
     let announced: Vec<_> = told.iter().filter(is_asked).collect();
@@ -52,7 +51,7 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
         let first = it.port.unwrap_or(media.port);
         SocketAddr::new(it.announced, first.saturating_add(n))
     };
-    // Workers that share a port count as one here.
+    // Workers that share a port count as one.
     let ports = u16::try_from(media.port_count()).unwrap_or(u16::MAX);
     if server.is_running {
         return count(config, announced, ports, port).await;
@@ -70,12 +69,12 @@ async fn media(config: &Config, announced: &[&Reachable], server: &Server) -> Ve
             lost.extend(to.map(|to| to.port()));
         }
     }
-    // If there is no socket, the check of ports says why.
+    // Without a socket, the check of ports reports the reason.
     let judged = announced.iter().zip(&lost).filter(|_| asked > 0);
     judged.map(|(it, lost)| judge(it, lost, asked)).collect()
 }
 
-/// The sockets of `count` ports, numbered from 0. A port that is taken has none.
+/// Opens sockets for `count` ports, numbered from 0. A port in use has none.
 async fn bind(first: u16, count: u16, addresses: &[IpAddr]) -> Vec<(u16, UdpSocket)> {
     let ip = match addresses {
         [one] => *one,
@@ -94,7 +93,7 @@ async fn bind(first: u16, count: u16, addresses: &[IpAddr]) -> Vec<(u16, UdpSock
     sockets
 }
 
-/// Any address of the same family.
+/// Returns the wildcard address of the same family.
 fn any(to: SocketAddr) -> IpAddr {
     match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -102,15 +101,15 @@ fn any(to: SocketAddr) -> IpAddr {
     }
 }
 
-/// A socket that can send to an address.
+/// Returns a socket that can send to an address.
 async fn towards(to: SocketAddr) -> Option<UdpSocket> {
     let socket = UdpSocket::bind((any(to), 0)).await.ok()?;
     socket.connect(to).await.ok()?;
     Some(socket)
 }
 
-/// Sends a STUN question to each address. Returns for each of them whether that did not come out of
-/// `socket`, as the address.
+/// Sends a STUN request to each address. Returns for each of them whether the request did not
+/// arrive at `socket`.
 async fn ask(socket: UdpSocket, targets: Vec<SocketAddr>) -> Vec<Option<SocketAddr>> {
     let mut senders = Vec::with_capacity(targets.len());
     for to in &targets {
@@ -122,7 +121,7 @@ async fn ask(socket: UdpSocket, targets: Vec<SocketAddr>) -> Vec<Option<SocketAd
     while lost.iter().any(Option::is_some) && Instant::now() < deadline {
         for (sender, request) in &senders {
             if let Some(sender) = sender {
-                // A port that is closed is an error of the next call.
+                // A closed port is an error of the next call.
                 let _ = sender.send(request).await;
             }
         }
@@ -176,8 +175,8 @@ fn missing(address: IpAddr, ports: &str) -> Finding {
     Finding::warning(Check::MediaPorts, text).change(change)
 }
 
-/// Asks the running server, through one address after the other. It answers nobody whom it does not
-/// know, but it counts what came.
+/// Tests the running server, one address after the other. It does not answer strangers, but counts
+/// their datagrams.
 async fn count(
     config: &Config,
     announced: &[&Reachable],
@@ -206,7 +205,7 @@ async fn count(
     findings
 }
 
-/// Sends a question to each port, and returns whether the running server got them.
+/// Sends a request to each port, and returns whether the running server received them.
 async fn volley(config: &Config, targets: Vec<SocketAddr>) -> Result<bool, String> {
     let before = counter(config).await?;
     for to in targets {
@@ -225,7 +224,7 @@ async fn volley(config: &Config, targets: Vec<SocketAddr>) -> Result<bool, Strin
     Ok(true)
 }
 
-/// Datagrams of nobody whom the running server knows.
+/// Returns the number of datagrams from strangers at the running server.
 async fn counter(config: &Config) -> Result<u64, String> {
     let http = &config.api.http;
     let url = health::url(http, "metrics").filter(|_| http.metrics);
@@ -266,7 +265,7 @@ async fn turn(config: &Config, told: &[Reachable], server: &Server) -> Vec<Findi
             let sockets = bind(turn.port, 1, &turn.bind).await;
             match sockets.into_iter().next() {
                 Some((_, socket)) => Some(socket),
-                // The check of ports says why.
+                // The check of ports reports the reason.
                 None => return Vec::new(),
             }
         }
@@ -316,7 +315,7 @@ fn unresolved(host: &str, error: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[tokio::test]

@@ -1,8 +1,8 @@
-//! `portunus doctor`: looks whether the server can work with its configuration on this machine, and
-//! says what to change.
+//! `portunus doctor`: checks whether the server can work with its configuration on this machine,
+//! and reports remedies.
 //!
-//! It changes nothing, and needs neither network nor rights: what cannot be looked at is said. A
-//! file for each subject has its checks, and [`finding`] their names.
+//! It changes nothing, and needs neither network nor rights: it reports what it could not check.
+//! Each subject has a file with its checks. Their names are in [`finding`].
 
 mod addresses;
 mod certificates;
@@ -34,14 +34,14 @@ use report::Report;
 use server::{Holders, Server};
 use service::Service;
 
-use crate::cli::Source;
 use crate::config::{Config, DEFAULT_FILE};
+use crate::source::Source;
 
-/// The exit statuses when something should be changed, and when something has to be.
+/// The exit statuses for warnings and errors.
 const WARNED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// How long names of media.announced may take to be looked up.
+/// The time limit for resolving names of media.announced.
 const NAMES: Duration = Duration::from_secs(4);
 
 /// The options of `portunus doctor`.
@@ -72,7 +72,7 @@ Exit status: 0 nothing has to be changed; 1 there are warnings; 2 there are
 errors, or the command line is wrong.";
 
 impl Doctor {
-    /// Examines, prints, and returns the exit status.
+    /// Runs all checks, prints the report, and returns the exit status.
     pub(crate) fn run(&self) -> ExitCode {
         let file = self.source.file();
         let mut findings = match self.source.configuration() {
@@ -91,7 +91,7 @@ impl Doctor {
             true => report.print_json(),
             false => report.print(),
         };
-        // Whoever reads it may have closed the pipe.
+        // The reader may have closed the pipe.
         let _ = printed;
         match report.level {
             Level::Error => ExitCode::from(FAILED),
@@ -105,16 +105,16 @@ impl Doctor {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        // Another may have been installed: any will do.
+        // Another provider may be installed already; any will do.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let findings = runtime.block_on(examine(config, file, self.host.as_deref()));
-        // A name that DNS does not answer would be waited for.
+        // Does not wait for DNS.
         runtime.shutdown_background();
         Ok(findings)
     }
 }
 
-/// Looks at everything. Whatever waits for others does so at once.
+/// Runs all checks. Those that wait for others run at the same time.
 async fn examine(mut config: Config, file: Option<&Path>, host: Option<&str>) -> Vec<Finding> {
     config.count_media_ports();
     let mut probe = config.look();

@@ -1,4 +1,4 @@
-//! Whether the ports of the configuration can be listened on.
+//! The ports of the configuration.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,21 +11,21 @@ use super::finding::{Check, Finding};
 use super::server::{Holders, Server};
 use super::service::Service;
 
-/// The first port that everybody may listen on.
+/// The first unprivileged port.
 const UNPRIVILEGED: u16 = 1_024;
 
-/// What became of an attempt to listen.
+/// The result of an attempt to listen.
 #[derive(Debug)]
 enum Outcome {
     Free,
     Taken,
     Denied,
-    /// The configuration's own check says what is wrong.
+    /// The check of the configuration reports the fault.
     NoAddress,
     Failed(io::Error),
 }
 
-/// Tries each port for a moment.
+/// Listens on each port for a moment.
 pub(super) fn examine(
     listeners: &[Listener],
     holders: &Holders,
@@ -76,7 +76,7 @@ pub(super) fn examine(
     findings
 }
 
-/// `UDP 10000-10003`.
+/// Formats ports, such as `UDP 10000-10003`.
 pub(super) fn ports(listener: &Listener) -> String {
     let (first, last) = (listener.ports.start(), listener.ports.end());
     match first == last {
@@ -96,7 +96,7 @@ fn taken(
     let text = match holders.of(listener.protocol, port) {
         Some(holder) if holder.is_server() && server.is_running => return None,
         Some(holder) => format!("{at} is taken by {} (process {}).", holder.name, holder.pid),
-        // Nobody but root sees who it is.
+        // Only root sees the process.
         None if server.is_running => return None,
         None => {
             let flag = match listener.protocol {
@@ -111,7 +111,7 @@ fn taken(
 }
 
 fn denied(at: &str, port: u16, service: Option<&Service>) -> Option<Finding> {
-    // The service may, though this process may not.
+    // The service may, although this process may not.
     if port < UNPRIVILEGED && service.is_some_and(|it| it.has("CAP_NET_BIND_SERVICE")) {
         return None;
     }
@@ -139,7 +139,7 @@ fn listen(listener: &Listener, port: u16) -> Outcome {
     }
 }
 
-/// Whether this machine does not have the address, or knows no such addresses.
+/// Whether this machine does not have the address, or no such family.
 fn is_lacking(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
         || Errno::from_io_error(error) == Some(Errno::AFNOSUPPORT)
@@ -152,7 +152,7 @@ fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<()> {
         Protocol::Udp => (Type::DGRAM, false),
     };
     let socket = Socket::new(Domain::for_address(address), kind, None)?;
-    // Connections of a server that has ended hold no port.
+    // Connections of an ended server hold no port.
     socket.set_reuse_address(is_tcp)?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
@@ -162,7 +162,11 @@ fn bind(protocol: Protocol, address: SocketAddr) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use std::net::{TcpListener, UdpSocket};
 
     use super::super::finding::Level;

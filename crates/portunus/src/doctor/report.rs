@@ -1,4 +1,4 @@
-//! Prints findings: for people in 80 columns, or as JSON.
+//! The report of findings: for people in 80 columns, or as JSON.
 
 use std::io::{self, Write};
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use super::finding::{Finding, Level, Subject};
 
-/// Columns of a line.
+/// The columns of a line.
 const WIDTH: usize = 80;
-/// Columns before the text of a finding.
+/// The columns before the text of a finding.
 const INDENT: usize = 11;
 
-/// All that is printed.
+/// The content of the report.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// The version of this program.
     pub(crate) version: &'static str,
-    /// The configuration that was looked at. `None` means that all defaults were.
+    /// The examined configuration, or `None` for the defaults.
     pub(crate) file: Option<String>,
     /// The worst level of all findings.
     pub(crate) level: Level,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Puts the findings into the order of their subjects.
+    /// Sorts the findings by their subjects.
     pub(crate) fn new(file: Option<String>, mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| finding.subject);
         let count = |level| findings.iter().filter(|it| it.level == level).count();
@@ -52,12 +52,12 @@ impl Report {
         io::stdout().write_all(text.as_bytes())
     }
 
-    /// Prints it for people, with colours if a terminal shows them.
+    /// Prints it for people, with colours on a terminal.
     pub(crate) fn print(&self) -> io::Result<()> {
         anstream::stdout().write_all(self.text().as_bytes())
     }
 
-    /// Returns the text, with colours.
+    /// Returns the text with colours.
     fn text(&self) -> String {
         let file = match &self.file {
             Some(file) => file.clone(),
@@ -128,8 +128,7 @@ fn shown(level: Level) -> (&'static str, Style) {
     }
 }
 
-/// Breaks a text between words. A word that is longer than a line stays whole, so that it can be
-/// copied.
+/// Breaks a text between words. A word longer than a line stays whole, so that it can be copied.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -148,7 +147,11 @@ fn wrap(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use super::super::finding::Check;
     use super::*;
 

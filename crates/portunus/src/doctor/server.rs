@@ -1,4 +1,4 @@
-//! Whether the server runs, and which processes hold ports.
+//! The running server, and the processes that hold ports.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::finding::{Check, Finding};
 use crate::config::Config;
 use crate::health;
 
-/// How long a running server may take to give a sign of life.
+/// The time limit of a health check.
 const LIFE: Duration = Duration::from_secs(2);
 
 /// The name of the server's process.
@@ -32,12 +32,12 @@ impl Holder {
     }
 }
 
-/// Which process holds which port, as far as this process may know.
+/// The processes that hold ports, as far as this process can see them.
 #[derive(Debug, Default)]
 pub(super) struct Holders(HashMap<(bool, u16), Holder>);
 
 impl Holders {
-    /// Looks through all processes. It blocks.
+    /// Examines all processes. Blocks.
     pub(super) fn read() -> Self {
         let mut ports = HashMap::<u64, (bool, u16)>::new();
         let tcp = [procfs::net::tcp(), procfs::net::tcp6()];
@@ -52,7 +52,7 @@ impl Holders {
         }
         let mut holders = HashMap::new();
         for process in all_processes().into_iter().flatten().flatten() {
-            // Those of other users are not shown to everybody.
+            // Those of other users may be hidden.
             let Ok(files) = process.fd() else {
                 continue;
             };
@@ -71,14 +71,14 @@ impl Holders {
         Holders(holders)
     }
 
-    /// Returns who holds a port, if that can be known.
+    /// Returns the process that holds a port, if it is known.
     pub(super) fn of(&self, protocol: Protocol, port: u16) -> Option<&Holder> {
         self.0.get(&(protocol == Protocol::Tcp, port))
     }
 }
 
-/// Returns the process of the only server that runs on this machine. Of one with more rights than
-/// ours, that is all that is shown.
+/// Returns the process of the only server on this machine. Of a process with more rights nothing
+/// else is visible.
 fn only_process() -> Option<i32> {
     let own = i32::try_from(std::process::id()).ok();
     let processes = all_processes().into_iter().flatten().flatten();
@@ -88,19 +88,19 @@ fn only_process() -> Option<i32> {
     servers.next().is_none().then_some(first)
 }
 
-/// The server that runs with the configuration, or none.
+/// The server that runs with the configuration, if there is one.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     /// Whether one runs.
     pub(super) is_running: bool,
-    /// Its process, if that can be known.
+    /// Its process, if it is known.
     pub(super) pid: Option<i32>,
-    /// What its sign of life says, unless that is that all is well.
+    /// The text of its health check, unless it is healthy.
     trouble: Option<String>,
 }
 
 impl Server {
-    /// Asks for a sign of life, and looks for a process that holds the ports of the configuration.
+    /// Checks its health, and finds the process that holds the ports of the configuration.
     pub(super) async fn find(config: &Config, holders: &Holders) -> Self {
         let life = match health::url(&config.api.http, "livez") {
             Some(url) => timeout(LIFE, health::get(&url)).await.ok(),
@@ -113,7 +113,7 @@ impl Server {
         let answer = life.map(|answer| answer.succeeded());
         let answers = match &answer {
             Some(Ok(text)) => text.trim_end() == "ok",
-            // Another web server knows no such page.
+            // Another web server has no such page.
             Some(Err(_)) => pid.is_some(),
             None => false,
         };

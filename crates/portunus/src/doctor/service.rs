@@ -1,10 +1,10 @@
-//! What the systemd unit lets the server do. The service reads the default configuration, so its
-//! unit says nothing about others.
+//! The permissions in the systemd unit. The service reads the default configuration, so its unit
+//! does not matter to others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where units are, the first one with the file wins.
+/// The folders of units. The first one with the file takes precedence.
 const FOLDERS: [&str; 5] = [
     "etc/systemd/system",
     "run/systemd/system",
@@ -14,7 +14,7 @@ const FOLDERS: [&str; 5] = [
 ];
 const UNIT: &str = "portunus.service";
 
-/// The folders that systemd makes for a unit, by the keys that name them.
+/// The folders that systemd makes for a unit, by their keys.
 const STATE: [(&str, &str); 4] = [
     ("StateDirectory", "/var/lib"),
     ("CacheDirectory", "/var/cache"),
@@ -25,10 +25,10 @@ const STATE: [(&str, &str); 4] = [
 /// The server's systemd service.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Service {
-    /// The user that it runs as. `None` is root.
+    /// Its user, or `None` for root.
     pub(super) user: Option<String>,
     capabilities: Vec<String>,
-    /// How many files it may open, if the unit says so.
+    /// The limit of open files, if the unit has one.
     pub(super) files: Option<u64>,
     /// Whether it can write to [`Service::writable`] only.
     is_strict: bool,
@@ -77,7 +77,7 @@ impl Service {
                     };
                 }
                 "ProtectSystem" => self.is_strict = value == "strict",
-                // An empty value takes back the ones before it.
+                // An empty value resets the ones before it.
                 "AmbientCapabilities" if value.is_empty() => self.capabilities.clear(),
                 "AmbientCapabilities" => self.capabilities.extend(words.map(str::to_owned)),
                 "ReadWritePaths" => {
@@ -113,7 +113,7 @@ impl Service {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

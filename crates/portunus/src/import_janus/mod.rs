@@ -1,4 +1,4 @@
-//! `portunus import-janus`: makes one configuration of a folder of Janus's. No server runs.
+//! `portunus import-janus`: converts a folder of Janus's configuration. No server runs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::config::Config;
 
 /// The exit status when nothing was written.
 const FAILED: u8 = 1;
-/// The exit status when the configuration lacks what is in a broken file.
+/// The exit status when the configuration lacks the content of a broken file.
 const BROKEN: u8 = 3;
 
 /// What is imported, and where to.
@@ -23,7 +23,8 @@ pub(crate) struct ImportJanus {
     /// The folder of Janus's configuration, such as /etc/janus
     folder: PathBuf,
 
-    /// Write the configuration to this file instead of the standard output; only its owner may read it
+    /// Write the configuration to this file instead of the standard output; only its owner may read
+    /// it
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
@@ -47,7 +48,7 @@ Exit status: 0 the configuration was written; 1 it was not: janus.jcfg is broken
 there already; 2 wrong command line; 3 it was written without another file, which is broken. Janus takes nothing of such a
 file either.";
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("{0}")]
@@ -61,7 +62,7 @@ pub(crate) enum Failure {
 }
 
 impl ImportJanus {
-    /// Imports the folder, and says what was not taken.
+    /// Imports the folder, and reports what was not imported.
     pub(crate) fn run(&self) -> ExitCode {
         match self.import() {
             Ok(draft) => {
@@ -91,21 +92,21 @@ impl ImportJanus {
     }
 
     fn check_free(&self, output: &Path) -> Result<(), Failure> {
-        // A name that cannot be looked at fails when it is written to.
+        // A name that cannot be examined fails when it is written.
         match self.force || matches!(output.try_exists(), Ok(false) | Err(_)) {
             true => Ok(()),
             false => Err(Failure::Taken(output.to_owned())),
         }
     }
 
-    /// Writes the whole file or none.
+    /// Writes the whole file or nothing.
     fn write(&self, output: &Path, text: &str) -> Result<(), Failure> {
         let failed = |error| Failure::Write {
             file: output.display().to_string(),
             error,
         };
         let folder = output.parent().filter(|it| !it.as_os_str().is_empty());
-        // It has passwords: only its owner may read it.
+        // It contains passwords, so only its owner may read it.
         let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
         file.write_all(text.as_bytes()).map_err(failed)?;
         file.as_file().sync_all().map_err(failed)?;
@@ -142,7 +143,7 @@ impl ImportJanus {
     }
 }
 
-/// The configuration that a folder of Janus becomes.
+/// Returns the configuration for a folder of Janus.
 fn draft(folder: &Folder) -> Result<Draft, Failure> {
     let mut draft = import(folder);
     let settled = draft.settle(check);
@@ -153,7 +154,7 @@ fn draft(folder: &Folder) -> Result<Draft, Failure> {
     Ok(draft)
 }
 
-/// The configuration that files with these names and texts become.
+/// Returns the configuration for files with these names and texts.
 pub(crate) fn import_texts(files: &[(&str, &str)]) -> Result<String, Failure> {
     let load = |path: &Path| {
         let is_it = |(name, _): &&(&str, &str)| path == Path::new(name);
@@ -168,7 +169,7 @@ pub(crate) fn import_texts(files: &[(&str, &str)]) -> Result<String, Failure> {
     draft(&folder).map(|draft| draft.text())
 }
 
-/// Reads a configuration as the server does, and returns it with every key.
+/// Parses a configuration like the server, and returns it with every key.
 fn check(text: &str) -> Result<Table, Vec<Mistake>> {
     let mistake = |line, text| Mistake { line, text };
     let config = Config::parse(text).map_err(|mistakes| {

@@ -1,5 +1,5 @@
-//! What is imported is a configuration of this server.
-#![allow(clippy::unwrap_used, clippy::panic)]
+//! Imported configurations are valid configurations of this server.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use portunus_janus_config::named_keys;
 
 use super::*;
 
-/// The configuration of files of Janus, without comments, and the remarks.
+/// Returns the configuration for files of Janus without comments, and the remarks.
 fn imported(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -49,7 +49,7 @@ fn every_key_that_an_import_names_is_one_of_ours() {
     }
 }
 
-/// A value that no key can have is refused for what it is: an unknown key is refused by its name.
+/// Invalid values are reported as such, and unknown keys by their names.
 fn is_key_of_entry(list: &str, key: &str) {
     let types = ["rtp", "live", "rtsp"];
     let is_known = |kind: &&str| {
@@ -181,7 +181,7 @@ fn a_mistake_of_two_keys_takes_no_other_key_along() {
     assert_eq!(remarks, [expected]);
 }
 
-/// As the fuzz target `janus_config` does it, which starts with these files.
+/// As in the fuzz target `janus_config`, which starts with these files.
 #[test]
 fn whatever_line_is_missing_what_is_imported_has_no_mistakes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/janus_config");
@@ -210,7 +210,7 @@ fn whatever_line_is_missing_what_is_imported_has_no_mistakes() {
     assert!(imported > 20, "only {imported} were imported");
 }
 
-/// The samples of a Janus that is installed here, as Debian's package `janus` has them.
+/// Returns the samples of an installed Janus, as in Debian's package `janus`.
 #[test]
 fn samples_of_an_installed_janus_come_over() {
     let folder = std::env::var_os("PORTUNUS_JANUS_SAMPLES").unwrap_or("/etc/janus".into());

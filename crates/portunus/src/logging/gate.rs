@@ -1,5 +1,5 @@
-//! A rate limit for each place in the program that logs: lines that strangers provoke neither fill
-//! the disk nor hide other lines.
+//! A rate limit for each place in the program that logs, so that lines provoked by strangers
+//! neither fill the disk nor hide other lines.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -12,45 +12,45 @@ use tracing_log::NormalizeEvent;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines that a place may log at once.
+/// The burst of lines of a place.
 const BURST: u64 = 100;
-/// How many times more seldom warnings and errors of a place are than what is ordinary.
+/// The ratio of the rates of ordinary lines and of warnings and errors.
 const SERIOUS: u64 = 10;
-/// Places that have a limit of their own. More share the last one.
+/// The number of places with limits of their own. More places share the last one.
 const PLACES: usize = 2_048;
-/// How many places are named when lines were left out.
+/// How many places a report of lost lines names.
 const NAMED: usize = 3;
 
 /// Limits the lines of each place. Debug and trace lines have no limit.
 #[derive(Debug)]
 pub(super) struct Gate {
     started: Instant,
-    /// Nanoseconds from one ordinary line of a place to the next, or 0 if there is no limit.
+    /// Nanoseconds between two ordinary lines of a place. 0 means no limit.
     interval: AtomicU64,
     places: Box<[Place]>,
     left_out: AtomicU64,
 }
 
-/// A place in the program that logs. It has no lock, since media threads log too.
+/// A place in the program that logs. It has no lock, since media threads log, too.
 #[derive(Debug, Default)]
 struct Place {
-    /// A digest of where it is, or 0 if there is none yet.
+    /// A digest of its location. 0 means unused.
     key: AtomicU64,
     name: OnceLock<Box<str>>,
     /// The theoretical arrival time of GCRA, in ns after the start.
     due: AtomicU64,
-    /// Lines that were left out since this was reported last.
+    /// Lines lost since the last report.
     left_out: AtomicU32,
 }
 
-/// Nanoseconds from one line to the next at `rate` lines a second.
+/// Returns the nanoseconds between lines at `rate` lines per second.
 fn interval(rate: u32) -> u64 {
     let interval = Duration::from_secs(1).checked_div(rate);
     interval.map_or(0, |interval| interval.as_nanos() as u64)
 }
 
 impl Gate {
-    /// Lets a place log `rate` ordinary lines a second, or all if that is 0.
+    /// Allows `rate` ordinary lines per second for each place. 0 means no limit.
     pub(super) fn new(rate: u32) -> Self {
         Self {
             started: Instant::now(),
@@ -65,12 +65,12 @@ impl Gate {
         self.interval.store(interval(rate), Relaxed);
     }
 
-    /// Lines that were left out since the start.
+    /// Returns the lines lost since the start.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out.load(Relaxed)
     }
 
-    /// Lines that were left out since this was asked last, and the places with most of them.
+    /// Returns the lines lost since the last call, and the places with most of them.
     pub(super) fn take_left_out(&self) -> (u64, String) {
         let places = self.places.iter();
         let counts = places.map(|place| (place.left_out.swap(0, Relaxed), place));
@@ -84,7 +84,7 @@ impl Gate {
         (all, named.collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether the place `key` may log a line of `level` now; `name` gives its name.
+    /// Whether the place `key` may log a line of `level` now. `name` returns its name.
     fn admits(
         &self,
         (key, name): (u64, impl FnOnce() -> String),
@@ -113,7 +113,7 @@ impl Gate {
         is_admitted
     }
 
-    /// The place with this key, which is made if it is new.
+    /// Returns the place with this key, and makes it if it is new.
     fn place(&self, key: u64, name: impl FnOnce() -> String) -> Option<&Place> {
         let key = key.max(1);
         let (last, own) = self.places.split_last()?;
@@ -143,7 +143,7 @@ impl<S: Subscriber> Layer<S> for Limit {
         if level > Level::INFO || gate.interval.load(Relaxed) == 0 {
             return true;
         }
-        // Lines of the crate `log` share a few callsites and name their origin in fields.
+        // Lines of the crate `log` share a few callsites, and have their origin in fields.
         let logged = event.normalized_metadata();
         let metadata = logged.as_ref().unwrap_or(event.metadata());
         let mut key = DefaultHasher::new();

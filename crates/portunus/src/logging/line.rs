@@ -9,19 +9,19 @@ use super::secrets::{BLANK, is_secret_name, redact};
 
 /// The longest line, in bytes, before characters are escaped.
 const MAX_LINE: usize = 8 * 1024;
-/// The longest text in a line of JSON that is too long, in bytes.
+/// The longest text in an overlong line of JSON, in bytes.
 const MAX_TEXT: usize = 1_024;
 
-/// How a line was formatted.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// For people. With `colors`, the formatter adds escape sequences; it escapes those of texts.
+    /// For people. With `colors` the formatter adds escape sequences, and escapes those of texts.
     Text { colors: bool },
     /// For machines.
     Json,
 }
 
-/// Appends the line `raw` to `out` as it is written, with one line break at its end.
+/// Appends the line `raw` to `out` in its written form, with one line break at its end.
 pub(super) fn finish(raw: &[u8], form: Form, out: &mut String) {
     let raw = String::from_utf8_lossy(raw);
     let raw = raw.strip_suffix('\n').unwrap_or(&raw);
@@ -39,7 +39,7 @@ pub(super) fn finish(raw: &[u8], form: Form, out: &mut String) {
     out.push('\n');
 }
 
-/// Returns the first `most` bytes of a text and how many are missing.
+/// Returns the first `most` bytes of a text, and how many are missing.
 fn cut(text: &str, most: usize) -> String {
     let mut end = most;
     while !text.is_char_boundary(end) {
@@ -49,7 +49,7 @@ fn cut(text: &str, most: usize) -> String {
     format!("{kept}… and {} bytes more", rest.len())
 }
 
-/// A line of JSON without its secrets. If it was too long, its texts are cut.
+/// Returns a line of JSON without secrets. Cuts texts of an overlong line.
 fn object(mut members: Map<String, Value>, len: usize) -> String {
     for (name, value) in &mut members {
         clean(name, value, len > MAX_LINE);
@@ -69,7 +69,7 @@ fn clean(name: &str, value: &mut Value, cuts: bool) {
                 *text = cut(text, MAX_TEXT);
             }
         }
-        // Those of spans.
+        // The fields of spans.
         Value::Object(members) => members
             .iter_mut()
             .for_each(|(name, value)| clean(name, value, cuts)),
@@ -78,8 +78,8 @@ fn clean(name: &str, value: &mut Value, cuts: bool) {
     }
 }
 
-/// Appends `line` to `out`. Escapes characters that would end the line, steer a terminal or change
-/// the direction of the text.
+/// Appends `line` to `out`. Escapes characters that would end the line, control a terminal or
+/// change the direction of text.
 fn escape(line: &str, form: Form, out: &mut String) {
     let mut rest = line;
     while let Some(at) = rest.find(is_special) {
@@ -101,7 +101,7 @@ fn escape(line: &str, form: Form, out: &mut String) {
                 None => out.push_str("\\x1b"),
             },
             Form::Text { .. } => out.extend(c.escape_default()),
-            // Such characters are in texts only, and there JSON allows for this.
+            // Such characters occur only in texts, where JSON allows this escape.
             Form::Json => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     let _ = write!(out, "\\u{unit:04x}");
@@ -112,8 +112,8 @@ fn escape(line: &str, form: Form, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Splits the text after an ESC behind the sequence for colours that it begins with. Returns `None`
-/// if there is no such sequence.
+/// Splits the text after an ESC behind the colour sequence at its start. Returns `None` if there is
+/// no such sequence.
 fn color(text: &str) -> Option<(&str, &str)> {
     let codes = text.strip_prefix('[')?;
     let len = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -142,7 +142,7 @@ fn is_special(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::indexing_slicing)]
+    #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
     use super::*;
 
     const TEXT: Form = Form::Text { colors: false };

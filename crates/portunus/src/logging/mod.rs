@@ -1,8 +1,8 @@
-//! Logs: lines for people or JSON for machines, on the standard error. Administrators steer them
-//! while the server runs.
+//! The log on the standard error: lines for people or JSON for machines. Operators control it while
+//! the server runs.
 //!
-//! A line is formatted by the thread that logs it and written by another one: no thread waits for
-//! the reader of the log.
+//! A line is formatted by the thread that logs it, and written by another one, so that no thread
+//! waits for the reader of the log.
 
 mod gate;
 mod line;
@@ -16,7 +16,8 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use portunus_core::{LogControl, LogLevel, LogLosses};
+use portunus_admin::{LogControl, LogLevel};
+use portunus_metrics::{MetricKind, MetricsPage, MetricsSource};
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -28,11 +29,11 @@ use gate::{Gate, Limit};
 use line::Form;
 use queue::Queue;
 
-/// The libraries for SCTP and for the messages of STUN and TURN log a warning for each malformed packet, and that for SCTP an error
-/// when a peer closes an association. Data channels and the TURN server count both, so the libraries are silent unless a filter
-/// names them.
+/// Libraries that log a warning for each malformed packet (SCTP, STUN and TURN), or an error for
+/// each closed association (SCTP). Data channels and the TURN server count both, so these libraries
+/// are silent unless a filter names them.
 const SILENT: [&str; 2] = ["sctp_proto", "stun_types"];
-/// How long the program's end waits for lines to be written.
+/// How long the end of the program waits for lines to be written.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
@@ -69,8 +70,8 @@ pub(crate) fn start(config: &LogConfig) -> io::Result<Logging> {
     Ok(Logging { log })
 }
 
-/// Opens the standard error without the lock of the standard library: a thread that calls
-/// `eprintln!` does not wait for the log, nor the log for that thread.
+/// Opens the standard error without the lock of the standard library, so that `eprintln!` and the
+/// log do not wait for each other.
 fn standard_error() -> io::Result<File> {
     let error = io::stderr();
     Ok(File::from(error.as_fd().try_clone_to_owned()?))
@@ -101,29 +102,34 @@ pub(crate) struct Logging {
 }
 
 impl Logging {
-    /// The way to the log when the configuration is read again.
+    /// Changes the log by a reload of the configuration.
     pub(crate) fn reload(&self) -> LogReload {
         LogReload(Arc::clone(&self.log))
     }
 
-    /// The way to the log for administrators.
+    /// Controls the log for operators.
     pub(crate) fn control(&self) -> Arc<dyn LogControl> {
         Arc::clone(&self.log) as _
     }
 
-    /// Writes a line as it is, without a level and a time.
+    /// The metrics of the log.
+    pub(crate) fn metrics(&self) -> Arc<dyn MetricsSource> {
+        Arc::clone(&self.log) as _
+    }
+
+    /// Writes a line without a level and a time.
     pub(crate) fn say(&self, line: &str) {
         let form = Form::Text { colors: false };
         self.log.queue.push(line.as_bytes(), form);
     }
 }
 
-/// Changes the log as the configuration says.
+/// Changes the log by the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct LogReload(Arc<Log>);
 
 impl LogReload {
-    /// Takes over what is different from the configuration that was applied last.
+    /// Applies the differences from the last configuration.
     pub(crate) fn apply(&self, running: &LogConfig, new: &LogConfig) {
         self.0.reload(running, new);
     }
@@ -133,13 +139,13 @@ impl Drop for Logging {
     fn drop(&mut self) {
         let queue = &self.log.queue;
         queue.flush(LAST_LINES);
-        // Now there is room for this, if anybody reads at all.
+        // Now there is room for this, unless the reader is gone.
         report(queue.take_dropped(), &self.log.gate);
         queue.flush(LAST_LINES);
     }
 }
 
-/// Returns a formatted line as it is written.
+/// Returns the written form of a formatted line.
 pub(crate) fn written_line(logged: &[u8], json: bool) -> String {
     let form = match json {
         true => Form::Json,
@@ -150,7 +156,7 @@ pub(crate) fn written_line(logged: &[u8], json: bool) -> String {
     line
 }
 
-/// Takes formatted lines.
+/// Receives formatted lines.
 struct Output {
     queue: Queue,
     form: Form,
@@ -167,7 +173,7 @@ impl MakeWriter<'_> for Output {
     }
 }
 
-/// The formatter writes each line at once.
+/// The formatter writes each line with one call.
 impl Write for Output {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.queue.push(line, self.form);
@@ -179,7 +185,7 @@ impl Write for Output {
     }
 }
 
-/// How lines look, and how many there are.
+/// The look and the level of lines.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     format: LogFormat,
@@ -213,7 +219,7 @@ impl Look {
 
 type SetFilter = dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync;
 
-/// The way to the log.
+/// The program's log.
 struct Log {
     look: Mutex<Look>,
     lines: reload::Handle<Lines, Registry>,
@@ -227,7 +233,7 @@ impl Log {
         self.look.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes how lines look.
+    /// Changes the look of lines.
     fn change(&self, change: impl FnOnce(&mut Look)) {
         let mut look = self.look();
         change(&mut look);
@@ -238,7 +244,7 @@ impl Log {
 }
 
 impl Log {
-    /// Takes over what has changed in the configuration. What administrators have set otherwise stays.
+    /// Applies changes of the configuration. Settings of operators stay otherwise.
     fn reload(&self, running: &LogConfig, new: &LogConfig) {
         self.gate.set_rate(new.rate);
         if running.format != new.format {
@@ -285,12 +291,17 @@ impl LogControl for Log {
     fn set_colors(&self, on: bool) {
         self.change(|look| look.colors = on && look.format == LogFormat::Text);
     }
+}
 
-    fn losses(&self) -> LogLosses {
-        LogLosses {
-            dropped: self.queue.dropped(),
-            left_out: self.gate.left_out(),
-        }
+impl MetricsSource for Log {
+    fn write(&self, page: &mut MetricsPage) {
+        let help = "Log lines that were not written: not read in time, or more of a kind than log.rate lets through";
+        let values = [
+            ("unread", self.queue.dropped()),
+            ("rate", self.gate.left_out()),
+        ];
+        let (kind, name) = (MetricKind::Counter, "log_lines_lost_total");
+        page.labelled(kind, name, help, "reason", values);
     }
 }
 
@@ -300,7 +311,7 @@ impl std::fmt::Debug for Log {
     }
 }
 
-/// Reads a filter: a level, levels of modules, or both.
+/// Parses a filter: a level, levels of modules, or both.
 fn filter(text: &str) -> Result<EnvFilter, ParseError> {
     let word = text.trim().to_ascii_lowercase();
     let levels = (0..=LogLevel::MAX.get()).filter_map(LogLevel::new);
@@ -324,11 +335,11 @@ fn filter_of(level: LogLevel) -> EnvFilter {
     })
 }
 
-/// The level of a filter: that of what it lets through at most.
+/// Returns the most verbose level that a filter lets through.
 fn level_of(filter: &EnvFilter) -> LogLevel {
     let most = filter.max_level_hint().map(|hint| hint.to_string());
     let levels = (0..=LogLevel::MAX.get()).filter_map(LogLevel::new);
-    // The last of a word is the usual one: 3 of 3, 4 of 4, 2 of 1 and 2.
+    // The last level with a word is the usual one: 3 of 3, 4 of 4, 2 of 1 and 2.
     let mut named = levels.filter(|level| Some(level.word()) == most.as_deref());
     named.next_back().unwrap_or(LogLevel::INFO)
 }
@@ -390,7 +401,7 @@ mod tests {
         assert!(filter("info,portunus=loud").is_err());
     }
 
-    /// What a subscriber of ours writes of what `log` logs.
+    /// Returns the text that a subscriber writes for the lines of `log`.
     fn written(format: LogFormat, log: impl FnOnce()) -> String {
         let (reader, writer) = io::pipe().unwrap_or_else(|error| unreachable!("{error}"));
         let queue = Queue::start(writer, |_| {}).unwrap_or_else(|error| unreachable!("{error}"));
@@ -402,13 +413,13 @@ mod tests {
         };
         let subscriber = tracing_subscriber::registry().with(look.lines(&queue));
         tracing::subscriber::with_default(subscriber, log);
-        // All that the queue is used by is gone: its thread ends, and with it the pipe.
+        // All users of the queue are gone, so its thread ends and closes the pipe.
         drop(queue);
         io::read_to_string(reader).unwrap_or_default()
     }
 
     #[test]
-    #[allow(clippy::panic)]
+    #[allow(clippy::panic, reason = "a test fails by a panic")]
     fn a_fault_of_the_server_is_a_line_too() {
         let lines = written(LogFormat::Text, || {
             let former = std::panic::take_hook();

@@ -1,5 +1,4 @@
-//! Panics are logged like everything else: a thread that panics does not wait for the reader of the
-//! log either.
+//! Panics go to the log. A thread that panics does not wait for the reader of the log either.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::{self, PanicHookInfo};
@@ -7,10 +6,10 @@ use std::time::Duration;
 
 use super::queue::Queue;
 
-/// How long a thread that panics waits for its lines to be written, in case the program aborts.
+/// How long a panicking thread waits for its lines to be written, since the program may abort.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// From now on, panics are logged.
+/// Logs panics from now on.
 pub(super) fn log(queue: Queue) {
     panic::set_hook(Box::new(move |fault| {
         write(fault);
@@ -36,7 +35,7 @@ pub(super) fn write(fault: &PanicHookInfo<'_>) {
         place,
         "a fault of the server, please report it: {text}"
     );
-    // As RUST_BACKTRACE wants it.
+    // As RUST_BACKTRACE says.
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
         backtrace

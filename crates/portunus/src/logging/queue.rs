@@ -1,7 +1,7 @@
-//! The queue of lines to be written: a thread that logs never waits for the reader of the log.
+//! The queue of lines to be written. Threads that log never wait for the reader of the log.
 //!
-//! `tracing-appender` does the same, but bounds the number of lines and not their bytes, cannot be
-//! flushed while it runs, and may write to the standard output when it ends.
+//! `tracing-appender` is similar, but limits the number of lines and not their bytes, cannot be
+//! flushed while it runs, and may write to the standard output at its end.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Write};
@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use super::line::{self, Form};
 
-/// Lines that may wait.
+/// The most lines that wait.
 const MAX_LINES: usize = 4_096;
-/// Bytes of lines that may wait.
+/// The most bytes of lines that wait.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// How often lost lines are reported at most.
+/// The shortest interval of reports of lost lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// How long to wait before writing again to an output that does not block and is full.
+/// The pause before writing again to a full non-blocking output.
 const RETRY: Duration = Duration::from_millis(10);
 
 thread_local! {
-    /// On the thread that writes: the lines that it logs itself, which need no queue.
+    /// On the writing thread: the lines that it logs itself, which bypass the queue.
     static OWN: RefCell<Option<Vec<Raw>>> = const { RefCell::new(None) };
 }
 
@@ -34,7 +34,7 @@ struct Raw {
     form: Form,
 }
 
-/// What the queue counts.
+/// The counters of the queue.
 #[derive(Debug, Default)]
 struct Counts {
     /// Bytes that wait.
@@ -43,7 +43,7 @@ struct Counts {
     /// Lines that have left the queue.
     taken: AtomicU64,
     dropped: AtomicU64,
-    /// Of `dropped`: how many were reported.
+    /// The reported part of `dropped`.
     reported: AtomicU64,
 }
 
@@ -54,7 +54,7 @@ impl Counts {
     }
 }
 
-/// The way into the queue.
+/// The sender's side of the queue.
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     lines: SyncSender<Raw>,
@@ -63,7 +63,8 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Starts the thread that writes lines to `out`. Every few seconds it calls `report` with the
-    /// number of lines dropped since the last call. Lines that `report` logs are written at once.
+    /// number of lines dropped since the last call. Lines that `report` logs are written
+    /// immediately.
     pub(super) fn start(
         out: impl Write + Send + 'static,
         report: impl FnMut(u64) + Send + 'static,
@@ -89,7 +90,7 @@ impl Queue {
             bytes: bytes.to_owned(),
             form,
         };
-        // Access fails on a thread that is ending, which is not the one that writes.
+        // Access fails on an ending thread, which is not the writing one.
         let is_own = OWN.try_with(|own| {
             let mut own = own.try_borrow_mut().ok()?;
             own.as_mut().map(|own| own.push(raw()))
@@ -99,7 +100,7 @@ impl Queue {
         }
         let counts = &self.counts;
         let before = counts.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
-        // Counted first: a line is never taken before it counts as queued.
+        // Counted first, so that a line is never taken before it counts as queued.
         counts.queued.fetch_add(1, Ordering::Relaxed);
         let has_room = before.saturating_add(bytes.len()) <= MAX_BYTES;
         if !has_room || self.lines.try_send(raw()).is_err() {
@@ -109,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// Waits until the lines that are queued now are written, `limit` at most.
+    /// Waits until the present lines are written, at most `limit`.
     pub(super) fn flush(&self, limit: Duration) {
         let counts = &self.counts;
         let queued = counts.queued.load(Ordering::Relaxed);
@@ -119,24 +120,24 @@ impl Queue {
         }
     }
 
-    /// Lines that were dropped since the start.
+    /// Returns the lines dropped since the start.
     pub(super) fn dropped(&self) -> u64 {
         self.counts.dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines that were dropped since this was asked last.
+    /// Returns the lines dropped since the last call.
     pub(super) fn take_dropped(&self) -> u64 {
         self.counts.take_dropped()
     }
 }
 
-/// Writes lines.
+/// The writing thread.
 struct Writer<W, R> {
     receiver: Receiver<Raw>,
     counts: Arc<Counts>,
     out: W,
     report: R,
-    /// The line that is being written.
+    /// The line in progress.
     line: String,
 }
 
@@ -192,7 +193,7 @@ impl<W: Write, R: FnMut(u64)> Writer<W, R> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use super::*;
 
     const TEXT: Form = Form::Text { colors: false };
@@ -212,7 +213,7 @@ mod tests {
         let dropped = usize::try_from(queue.take_dropped()).unwrap();
         assert!((MAX_LINES..lines).contains(&dropped), "{dropped}");
         assert_eq!(queue.take_dropped(), 0);
-        // Somebody reads again: what was queued comes, whole and in its order.
+        // The reader is back: queued lines arrive whole and in order.
         drop(queue);
         let read = io::read_to_string(reader).unwrap();
         let read: Vec<_> = read.split_inclusive('\n').collect();

@@ -1,12 +1,12 @@
 //! Blanks secrets in log lines: passwords, tokens, pins and ICE credentials.
 //!
-//! It knows secrets by their names, in the notations of fields, structures, JSON, SDP, headers and
-//! URLs. It is the last resort: code should not log secrets to begin with.
+//! It finds secrets by their names, in the notations of fields, structures, JSON, SDP, headers and
+//! URLs. It is the last resort: code should not log secrets.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands in a secret's place.
+/// The replacement of a secret.
 pub(super) const BLANK: &str = "***";
 
 /// The ends of the names of secrets, in lower case and without hyphens and underscores.
@@ -25,7 +25,7 @@ const ENDS: [&str; 13] = [
     "apikey",
     "srtpcrypto",
 ];
-/// The names of secrets that are also the ends of other words, and of lists of secrets.
+/// Names of secrets that are also the ends of other words, and names of lists of secrets.
 const WHOLE: [&str; 11] = [
     "pass",
     "pin",
@@ -39,10 +39,10 @@ const WHOLE: [&str; 11] = [
     "credentials",
     "bearer",
 ];
-/// The ends of messages that name two credentials.
+/// The ends of messages with two credentials.
 const DIFFERENCES: [&str; 2] = ["ufrag mismatch", "user mismatch"];
 
-/// Whether a field of this name is a secret.
+/// Whether a field with this name is a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     is_secret(&name.to_ascii_lowercase())
 }
@@ -74,7 +74,7 @@ pub(super) fn redact(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The place of the secret whose name ends at the separator at `at`, or `None` if there is none.
+/// Returns the place of the secret whose name ends at the separator at `at`.
 fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
     let (before, after) = line.split_at_checked(at)?;
     let separator = after.chars().next()?;
@@ -85,7 +85,7 @@ fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
             .filter(|it| !it.is_empty())
     };
     if separator == ' ' {
-        // As candidates have it.
+        // As in candidates.
         let is_ufrag = before.ends_with("ufrag") && !rest.starts_with("mismatch");
         return place(is_ufrag.then(|| unquoted(rest, 0, true)));
     }
@@ -93,7 +93,7 @@ fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
         if DIFFERENCES.iter().any(|it| before.ends_with(it)) {
             return place(Some(0..rest.find(['\r', '\n']).unwrap_or(rest.len())));
         }
-        // A secret may begin like that, too.
+        // A secret may start like that, too.
         let is_scheme = !name(before).is_some_and(|name| is_secret(&name));
         if let Some(rest) = rest.strip_prefix("//").filter(|_| is_scheme) {
             let in_url = password(rest, &['/', '?', '#']);
@@ -104,7 +104,7 @@ fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
         }
     }
     let name = name(before)?;
-    // Of STUN, the name is that of both sides' ICE credentials.
+    // In STUN the name consists of both sides' ICE user fragments.
     let is_of_ice = name == "username" && before.contains("StunMessage");
     if !is_of_ice && !is_secret(&name) {
         return None;
@@ -112,7 +112,7 @@ fn secret_at(line: &str, at: usize) -> Option<Range<usize>> {
     place(value(rest, separator, &name))
 }
 
-/// The password in `USER:PASSWORD@HOST`, which ends at one of `ends` at the latest.
+/// Returns the password in `USER:PASSWORD@HOST`. It ends at one of `ends` at the latest.
 fn password(rest: &str, ends: &[char]) -> Option<Range<usize>> {
     let is_end = |c: char| ends.contains(&c) || c.is_whitespace() || "\"'<>,\\".contains(c);
     let authority = rest.split(is_end).next()?;
@@ -121,8 +121,7 @@ fn password(rest: &str, ends: &[char]) -> Option<Range<usize>> {
     Some(colon + 1..user.len())
 }
 
-/// Returns the name at the end of a text in lower case, or `None` if there is none. Quotes and
-/// colours may follow the name.
+/// Returns the name at the end of a text in lower case. Quotes and colours may follow the name.
 fn name(before: &str) -> Option<String> {
     let mut before = before;
     loop {
@@ -143,14 +142,14 @@ fn name(before: &str) -> Option<String> {
     let name = before.get(start..)?;
     let is_colored = before.get(..start).is_some_and(|it| it.ends_with("\x1b["));
     let name = match is_colored {
-        // The end of the colour's sequence.
+        // The end of a colour sequence.
         true => name.split_once('m').map_or(name, |(_, name)| name),
         false => name,
     };
     (!name.is_empty()).then(|| name.to_ascii_lowercase())
 }
 
-/// A text without the sequence for colours that it ends with, or `None` if it does not end so.
+/// Returns a text without the colour sequence at its end, or `None` if there is none.
 fn without_color(text: &str) -> Option<&str> {
     let codes = text.strip_suffix('m')?;
     let start = codes.trim_end_matches(|c: char| c.is_ascii_digit() || c == ';');
@@ -169,8 +168,8 @@ fn is_secret(name: &str) -> bool {
     WHOLE.contains(&last) || ENDS.iter().any(|end| joined.ends_with(end))
 }
 
-/// Returns the place of the value at the beginning of `rest`, which follows the separator of its
-/// name. Returns `None` if `rest` is prose.
+/// Returns the place of the value at the start of `rest`, which follows the separator of its name.
+/// Returns `None` if `rest` is prose.
 fn value(rest: &str, separator: char, name: &str) -> Option<Range<usize>> {
     let mut value = rest;
     let is_spaced = rest.starts_with([' ', '\t']);
@@ -211,7 +210,7 @@ fn value(rest: &str, separator: char, name: &str) -> Option<Range<usize>> {
     (!is_prose).then(|| unquoted(value, start, separator == '='))
 }
 
-/// The place of a value within quotes, which may be escaped; without the quotes.
+/// Returns the place of a value inside quotes, which may be escaped, without the quotes.
 fn within_quotes(value: &str, start: usize) -> Range<usize> {
     let text = value.trim_start_matches('\\');
     let depth = value.len() - text.len();
@@ -226,7 +225,7 @@ fn within_quotes(value: &str, start: usize) -> Range<usize> {
             slashes += 1;
             continue;
         }
-        // Quotes within have more backslashes before them than those around.
+        // Inner quotes have more backslashes before them than outer ones.
         let ends = match depth {
             0 => slashes % 2 == 0,
             _ => slashes <= depth,
@@ -240,7 +239,7 @@ fn within_quotes(value: &str, start: usize) -> Range<usize> {
     begin..start + value.len()
 }
 
-/// The place of a value without quotes. Commas belong to it if it is the value of a field.
+/// Returns the place of a value without quotes. Commas belong to it if it is the value of a field.
 fn unquoted(value: &str, start: usize, has_commas: bool) -> Range<usize> {
     let is_end = |c: char| {
         c.is_whitespace()
@@ -259,7 +258,7 @@ mod tests {
 
     /// Lines with the secret `S3cr3t` in them, and one of what has to stay.
     const LINES: [(&str, &str); 39] = [
-        // What the ICE library says at its most verbose.
+        // The ICE library at its most verbose.
         (
             r#"Set local credentials: IceCreds { ufrag: "S3cr3t", pass: "S3cr3t" }"#,
             "IceCreds {",

@@ -1,9 +1,10 @@
-//! Recordings into other files.
+//! `portunus recordings convert`: recordings into other files.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use portunus_files::container::Container;
 use portunus_files::convert::{
     ConvertError, Converted, Recordings, to_container, to_ogg_opus, to_pcap, to_subtitles,
@@ -12,11 +13,32 @@ use portunus_files::convert::{
 use portunus_files::FileError;
 use portunus_files::summary::{Depth, Summary};
 
+use super::failure::Failure;
 use super::files::{self, NewFiles, failed};
 use super::progress::Progress;
-use super::{ConvertOptions, Failure, text, wav};
+use super::{text, wav};
 
-/// What the new file is to be.
+#[derive(Debug, Args)]
+#[command(after_help = CONVERT_HELP)]
+pub(crate) struct ConvertOptions {
+    /// .mjr files of audio, video and data that were recorded together, or a manifest of one
+    /// participant; the last name is that of the new file
+    #[arg(required = true, num_args = 2.., value_names = ["IN", "OUT"])]
+    files: Vec<PathBuf>,
+    /// Whose files of a manifest are meant: the id in the room
+    #[arg(long, value_name = "ID")]
+    participant: Option<String>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+const CONVERT_HELP: &str = "\
+Nothing is encoded anew, so quality stays: WebM takes VP8, VP9, AV1 and Opus; MP4 takes H.264, H.265, AV1, VP9 and Opus;
+Matroska (.mkv) takes all, G.711 as well. WAV is decoded from Opus or G.711. Where a codec or the size of H.264 pictures
+changes, another file begins: OUT-2, OUT-3 and so on.";
+
+/// The type of the new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Container(Container),
@@ -115,7 +137,7 @@ pub(super) fn open(inputs: &[PathBuf]) -> Result<Recordings, Failure> {
     Recordings::open(opened).map_err(|error| told(inputs, Path::new(""), error))
 }
 
-/// These files but those that nothing was recorded into: a publisher who said nothing leaves them, and so do other servers.
+/// Returns the files without empty ones, which silent publishers and other servers leave behind.
 fn without_empty(inputs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     let is_empty = |path: &PathBuf| {
         let summary = Summary::of(path, Depth::Ends);
@@ -134,7 +156,7 @@ fn without_empty(inputs: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// The recordings that are meant: what manifests name is put in their place.
+/// Returns the recordings, with those that a manifest names in its place.
 fn recordings_of(inputs: &[PathBuf], participant: Option<&str>) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     for path in inputs {
@@ -173,7 +195,7 @@ fn recordings_of(inputs: &[PathBuf], participant: Option<&str>) -> Result<Vec<Pa
     Ok(found)
 }
 
-/// The error with the name of the file that it is about.
+/// Returns the error with the name of its file.
 fn told(inputs: &[PathBuf], out: &Path, error: ConvertError) -> Failure {
     match &error {
         ConvertError::Input { index, error } => named_input(inputs, *index, error),

@@ -1,4 +1,5 @@
-//! Files by their names: manifests and what they name, and new files that take their place once they are whole.
+//! Files by their names: manifests with their files, and new files that get their names once they
+//! are complete.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,17 +11,17 @@ use portunus_files::manifest::{MAX_MANIFEST, Manifest};
 use portunus_files::mjr::UnixMicros;
 use tempfile::NamedTempFile;
 
-use super::Failure;
+use super::failure::Failure;
 
-/// What recordings end in.
+/// The endings of recordings.
 pub(super) const ENDINGS: [&str; 6] = ["mjr", "webm", "mkv", "mp4", "opus", "ogg"];
 
-/// A failure that names the file.
+/// A failure with the name of the file.
 pub(super) fn failed(path: &Path, why: impl std::fmt::Display) -> Failure {
     Failure::Other(format!("{}: {why}", path.display()))
 }
 
-/// The end of a file's name in lower case, without the dot.
+/// Returns the ending of the file's name in lower case, without the dot.
 pub(super) fn extension(path: &Path) -> String {
     let extension = path.extension().unwrap_or_default();
     extension.to_string_lossy().to_lowercase()
@@ -36,10 +37,11 @@ pub(super) fn manifest(path: &Path) -> Result<Manifest, Failure> {
     Manifest::read(&bytes).map_err(|error| failed(path, error))
 }
 
-/// The longest end of a name that `recording.temporary` makes, behind the dot.
+/// The longest ending of `recording.temporary`, after the dot.
 const MAX_TEMPORARY: usize = 16;
 
-/// Where a file is: at its path, or where a server that was killed has left it (`recording.temporary`), with one more ending.
+/// Returns the path of a file: as given, or with the additional ending that a killed server has
+/// left (`recording.temporary`).
 pub(super) fn found(path: &Path) -> PathBuf {
     if path.symlink_metadata().is_ok() {
         return path.to_owned();
@@ -66,7 +68,7 @@ pub(super) fn found(path: &Path) -> PathBuf {
     }
 }
 
-/// What a file is called once it is complete: without the ending that it has while it is written.
+/// Returns the name of a complete file, without its temporary ending.
 pub(super) fn complete_name(path: &Path) -> PathBuf {
     let complete = path.with_extension("");
     let is_recording = |path: &Path| ENDINGS.contains(&extension(path).as_str());
@@ -76,7 +78,8 @@ pub(super) fn complete_name(path: &Path) -> PathBuf {
     }
 }
 
-/// The path of a file that a manifest names. Names that lead out of the manifest's folder are refused, by links as well.
+/// Returns the path of a file in a manifest. Refuses names outside of the manifest's folder, also
+/// by links.
 pub(super) fn named(manifest: &Path, name: &str) -> Result<PathBuf, Failure> {
     let folder = manifest.parent().filter(|it| !it.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -99,7 +102,7 @@ pub(super) fn named(manifest: &Path, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Refuses a name that is taken, unless it may be.
+/// Refuses an existing name, unless it may be replaced.
 pub(super) fn check_free(path: &Path, force: bool) -> Result<(), Failure> {
     match path.exists() && !force {
         true => Err(failed(path, "it is there already (--force writes over it)")),
@@ -107,17 +110,17 @@ pub(super) fn check_free(path: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// A file without a name in the folder of `path`, which it may get later.
+/// Makes a file without a name in the folder of `path`, which is its later name.
 pub(super) fn temporary(path: &Path) -> Result<NamedTempFile, Failure> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     let made = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")));
     made.map_err(|error| failed(path, error))
 }
 
-/// Gives a file its name, with the rights that new files have, or those of the file whose place it takes.
+/// Names a file, with the permissions of new files, or those of the replaced file.
 pub(super) fn keep(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
     use std::os::unix::fs::PermissionsExt;
-    /// Who made the file may write it, all may read it.
+    /// Its owner may write it, everybody may read it.
     const USUAL: u32 = 0o644;
     let rights = match path.metadata() {
         Ok(before) => before.permissions(),
@@ -129,12 +132,12 @@ pub(super) fn keep(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
     kept.map_err(|error| failed(path, error.error)).map(drop)
 }
 
-/// New files: the first has the name that was asked for, the others a number.
+/// New files. The first has the given name, the others a number.
 pub(super) struct NewFiles {
     name: PathBuf,
     force: bool,
     parts: Vec<(NamedTempFile, PathBuf)>,
-    /// A name that is taken, or no room: what the caller is told instead of an error of writing.
+    /// An existing name or a lack of space, which replaces the error of writing.
     pub failure: Option<Failure>,
 }
 
@@ -148,7 +151,7 @@ impl NewFiles {
         }
     }
 
-    /// Gives all files their names.
+    /// Names all files.
     pub fn keep(self) -> Result<Vec<PathBuf>, Failure> {
         let mut names = Vec::new();
         for (file, name) in self.parts {

@@ -1,12 +1,24 @@
-//! What is in a file.
+//! `portunus recordings info`: the content of files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use portunus_files::manifest::Manifest;
 use portunus_files::summary::{Depth, Summary, TrackSummary};
 use serde_json::{Value, json};
 
-use super::{Failure, InfoOptions, files, list, text};
+use super::failure::Failure;
+use super::{files, list, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoOptions {
+    /// Recordings or manifests
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// As JSON: a list with an object for each file
+    #[arg(long)]
+    json: bool,
+}
 
 pub(super) fn run(options: &InfoOptions) -> Result<(), Failure> {
     let mut all_told = true;

@@ -1,14 +1,26 @@
-//! What is in a folder.
+//! `portunus recordings list`: the content of a folder.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use portunus_files::manifest::{File, Manifest};
 use portunus_files::summary::{Depth, Summary};
 use serde_json::{Value, json};
 
-use super::{Failure, ListOptions, files, text};
+use super::failure::Failure;
+use super::{files, text};
+
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// The folder
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
 
 /// A file as a line, and as JSON.
 struct Listed {
@@ -66,7 +78,7 @@ pub(super) fn run(options: &ListOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Regular files of a folder by their names.
+/// Returns the regular files of a folder by their names.
 fn names(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| files::failed(dir, error))?;
     let mut names = Vec::new();
@@ -116,7 +128,7 @@ fn name_of(path: &Path) -> String {
         .into_owned()
 }
 
-/// A file that a manifest names, as the manifest tells.
+/// Describes a file by its manifest.
 fn of_manifest(dir: &Path, file: &File) -> Listed {
     let state = match (&file.error, file.end) {
         _ if !files::found(&dir.join(&file.file)).exists() => "missing".to_owned(),
@@ -140,7 +152,7 @@ fn of_manifest(dir: &Path, file: &File) -> Listed {
     }
 }
 
-/// Any other file, by its ends.
+/// Describes any other file by its start and end.
 fn of_file(path: &Path) -> Listed {
     match Summary::of(path, Depth::Ends) {
         Ok(summary) => Listed {

@@ -1,11 +1,11 @@
-//! A bar on a terminal; nothing elsewhere.
+//! A progress bar, on terminals only.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Steps of a bar.
+/// The steps of a bar.
 const STEPS: u64 = 1_000;
 
-/// How far something has come.
+/// The progress of a command.
 #[derive(Debug)]
 pub(super) struct Progress(ProgressBar);
 

@@ -1,18 +1,36 @@
-//! Files whose server ended in the middle.
+//! `portunus recordings repair`: files whose server ended early.
 
 use std::fs::{File, TryLockError};
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use portunus_files::container;
 use portunus_files::manifest::FileEnd;
 use portunus_files::mjr::{FrameReader, UnixMicros};
 use portunus_files::summary::{Depth, Summary};
 
-use super::{Failure, RepairOptions, files, text};
+use super::failure::Failure;
+use super::{files, text};
 
-/// Where files cannot be locked, one that was changed within this time may be one that a server still writes.
+#[derive(Debug, Args)]
+#[command(after_help = REPAIR_HELP)]
+pub(crate) struct RepairOptions {
+    /// Files, or manifests, of which all incomplete files are meant
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Repair files that were written to within the last 10 s, too
+    #[arg(long)]
+    force: bool,
+}
+
+const REPAIR_HELP: &str = "\
+The new file takes the place of the old one once it is whole. What is torn at the end is left out; index, duration and
+sizes are written. Never repair a file that a server still writes.";
+
+/// Where files cannot be locked, a file that changed within this time may still be written by a
+/// server.
 const RECENT: Duration = Duration::from_secs(10);
 
 pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
@@ -34,16 +52,16 @@ pub(super) fn run(options: &RepairOptions) -> Result<(), Failure> {
     if all_done { Ok(()) } else { Err(Failure::Told) }
 }
 
-/// What became of a file.
+/// The outcome for a file.
 struct Done {
-    /// Where it is now.
+    /// Its present path.
     path: PathBuf,
     told: String,
-    /// How long it is.
+    /// Its duration.
     duration: Duration,
 }
 
-/// All incomplete files of a manifest, which then says so.
+/// Repairs all incomplete files of a manifest, and updates the manifest.
 fn of_manifest(path: &Path, force: bool) -> Result<(), Failure> {
     let mut manifest = files::manifest(path)?;
     let held = File::open(path).map_err(|error| files::failed(path, error))?;
@@ -94,7 +112,7 @@ fn one(path: &Path, force: bool) -> Result<Done, Failure> {
         let why = "a server is writing it: end that first (--force repairs it all the same)";
         return Err(failed(&why));
     }
-    // A server that was killed has not given it its name (`recording.temporary`).
+    // A killed server has not renamed it (`recording.temporary`).
     let name = files::complete_name(path);
     if name != path && name.symlink_metadata().is_ok() {
         let why = format!("{} is there already: rename one of them", name.display());
@@ -119,7 +137,7 @@ fn one(path: &Path, force: bool) -> Result<Done, Failure> {
     })
 }
 
-/// Whether a server writes a file now: those hold a lock as long.
+/// Whether a server is writing a file, which it locks meanwhile.
 fn is_written(file: &File) -> bool {
     match file.try_lock() {
         Ok(()) => false,
@@ -132,7 +150,7 @@ fn is_written(file: &File) -> bool {
     }
 }
 
-/// What became of it, and how long it is.
+/// Describes the outcome, and the duration.
 fn of_container(path: &Path, file: File) -> Result<(String, Duration), Failure> {
     let before = file.metadata().map_or(0, |it| it.len());
     let new = files::temporary(path)?;
@@ -157,7 +175,7 @@ fn of_container(path: &Path, file: File) -> Result<(String, Duration), Failure> 
     Ok((told, duration))
 }
 
-/// Keeps the frames that are whole.
+/// Keeps the complete frames.
 fn mjr(path: &Path, mut file: File) -> Result<(String, Duration), Failure> {
     let failed = |error: &dyn std::fmt::Display| files::failed(path, error);
     let mut reader = FrameReader::new();

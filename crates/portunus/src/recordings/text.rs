@@ -1,4 +1,4 @@
-//! Figures in words.
+//! Formats numbers.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time of day in UTC (RFC 3339), or nothing if it is not known.
+/// Formats a time in UTC (RFC 3339). Empty if it is unknown.
 pub(super) fn time(at: UnixMicros) -> Option<String> {
     (at.0 > 0).then(|| portunus_files::manifest::rfc3339(at))
 }

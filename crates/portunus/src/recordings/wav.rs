@@ -1,4 +1,4 @@
-//! A recording of sound, decoded into a WAV file.
+//! Decodes a recording of sound into a WAV file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
@@ -11,14 +11,14 @@ use portunus_files::assemble::Step;
 use portunus_files::convert::{ConvertError, Converted, Recordings, assemble};
 use portunus_files::mjr::Medium;
 
-/// Samples of the longest packet of Opus: 120 ms.
+/// The samples of the longest Opus packet: 120 ms.
 const LONGEST: usize = 5_760;
-/// Times that are further ahead of the samples so far are filled with silence.
+/// Times further ahead of the present sample are filled with silence.
 const BEHIND: Duration = Duration::from_millis(40);
-/// The longest file: its sizes have 32 bits.
+/// The longest file, whose sizes have 32 bits.
 const LONGEST_FILE: u64 = 4_000_000_000;
 
-/// Writes the sound of `recordings`, which is one of Opus or G.711.
+/// Writes the sound of `recordings`, which is Opus or G.711.
 pub(super) fn write(
     recordings: &mut Recordings,
     out: &mut File,
@@ -33,7 +33,7 @@ pub(super) fn write(
         [codec] => codec.as_str(),
         _ => return Err(ConvertError::TooMany("recording of audio")),
     };
-    // Pictures have nothing to say here, but would begin new files.
+    // Video does not matter, but would start new files.
     let sound = match recordings.infos().any(|info| info.medium == Medium::Video) {
         true => {
             return Err(ConvertError::TooMany(
@@ -64,7 +64,7 @@ pub(super) fn write(
     Ok(converted)
 }
 
-/// What decodes it.
+/// The decoder.
 enum Sound {
     Opus(Box<Decoder>),
     G711(Law),
@@ -139,7 +139,7 @@ impl<W: Write + Seek> Writer<W> {
             Sound::Opus(decoder) => {
                 self.decoded
                     .resize(LONGEST * usize::from(self.channels), 0.0);
-                // What is no Opus is silence that a decoder makes up.
+                // Invalid Opus becomes concealment by the decoder.
                 let count = decoder
                     .decode_float_to_slice(packet, &mut self.decoded, false)
                     .unwrap_or(0);
@@ -150,7 +150,7 @@ impl<W: Write + Seek> Writer<W> {
         let count = self.decoded.len() as u64 / u64::from(self.channels.max(1));
         self.check(self.samples.saturating_add(count))?;
         for sample in &self.decoded {
-            // `as` cuts at the ends, and makes 0 of what is no number.
+            // `as` saturates, and converts NaN to 0.
             let sample = (sample * 32_767.0).round() as i16;
             self.wav.write_sample(sample).map_err(of_wav)?;
         }

@@ -1,5 +1,5 @@
-//! Has each media worker keep an address at a TURN server (`media.turn_server`, `media.turn_rest_api`), so that clients
-//! reach the server where no UDP from outside gets through to it.
+//! Keeps an address at a TURN server for each media worker (`media.turn_server`,
+//! `media.turn_rest_api`), so that clients reach the server where UDP from outside is blocked.
 
 mod rest;
 mod stream;
@@ -20,15 +20,16 @@ use crate::config::{ResolveError, TurnClientConfig, TurnTransport, TurnUri};
 use rest::{Rest, RestError};
 use stream::Stream;
 
-/// How long the wait for the second try is, twice as long after each, and at most.
+/// The pause before the second attempt, and the longest one. Each is twice as long as the one
+/// before.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(60);
 /// How long the start waits for allocations.
 const START: Duration = Duration::from_secs(4);
-/// How long a connection may take, with its handshake.
+/// The time limit of a connection with its handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Why there is no allocation. The texts say which key is concerned.
+/// The reason why there is no allocation. The texts name the key.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -52,7 +53,7 @@ fn key_of(fault: &TurnFault) -> &'static str {
     }
 }
 
-/// Servers that may be used, and as whom.
+/// Usable servers, and their credentials.
 #[derive(Debug, Clone)]
 struct Access {
     servers: Vec<TurnUri>,
@@ -64,7 +65,7 @@ pub(crate) struct TurnClients {
     media: MediaPlane,
     tls: Arc<ClientConfig>,
     source: Source,
-    /// What went wrong last, so that it is logged once and not by each worker.
+    /// The last fault, so that it is logged once and not by each worker.
     fault: Mutex<String>,
 }
 
@@ -74,7 +75,8 @@ enum Source {
 }
 
 impl TurnClients {
-    /// Begins to keep them, if that is configured. Returns once each worker has one or has failed, or after some seconds.
+    /// Starts, if it is configured. Returns once each worker has an allocation or has failed, or
+    /// after some seconds.
     pub(crate) async fn start(
         config: &TurnClientConfig,
         media: &MediaPlane,
@@ -135,7 +137,7 @@ impl TurnClients {
         }
     }
 
-    /// Logs what went wrong, if that is something else than the last time.
+    /// Logs a fault that differs from the last one.
     fn failed(&self, text: &str) {
         let mut last = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
@@ -157,10 +159,10 @@ impl TurnClients {
 struct Keeper {
     clients: Arc<TurnClients>,
     worker: usize,
-    /// Where the worker's media socket is bound.
+    /// The bound address of the worker's media socket.
     socket: SocketAddr,
     states: watch::Receiver<TurnState>,
-    /// True once the first try is over.
+    /// Becomes true after the first attempt.
     tried: watch::Sender<bool>,
 }
 
@@ -183,7 +185,8 @@ impl Keeper {
         }
     }
 
-    /// Tries each server, and stays with the first that gives an address until that is lost. Returns why there is none.
+    /// Tries each server, and keeps the first allocation until it is lost. Returns why there is
+    /// none.
     async fn allocate(&mut self) -> Failure {
         let access = match self.clients.access().await {
             Ok(access) => access,
@@ -299,7 +302,7 @@ impl Keeper {
         }
     }
 
-    /// The bound address that a server is reached from.
+    /// Returns the local address for a server.
     async fn reaches_from(&self, server: SocketAddr) -> io::Result<IpAddr> {
         if !self.socket.ip().is_unspecified() {
             return Ok(self.socket.ip());

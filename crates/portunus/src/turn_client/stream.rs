@@ -1,5 +1,5 @@
-//! A TCP or TLS connection to a TURN server. A worker sends and receives datagrams of TURN only; this passes them on between
-//! a UDP socket on this machine and the connection.
+//! A TCP or TLS connection to a TURN server. Workers handle only datagrams of TURN, so this passes
+//! them on between a local UDP socket and the connection.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,19 +13,19 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Messages that wait for the connection to take them.
+/// The most messages that wait for the connection.
 const WAITING: usize = 512;
-/// Messages that are written at once.
+/// The most messages that are written together.
 const BURST: usize = 64;
-/// Bytes of the longest message: those of media have 1,500 at most.
+/// The longest message in bytes. Media has at most 1,500.
 const MAX_MESSAGE: usize = 2_048;
-/// Bytes that are read at once.
+/// The size of a read, in bytes.
 const READ: usize = 64 << 10;
 
 trait Connection: AsyncRead + AsyncWrite + Unpin + Send + Sync {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync> Connection for T {}
 
-/// A connection that is there, and the socket for the worker.
+/// An open connection, and the socket for the worker.
 pub(super) struct Stream {
     connection: Box<dyn Connection>,
     socket: UdpSocket,
@@ -33,7 +33,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Connects to a server, by TLS if that is given with the name that the server has to show.
+    /// Connects to a server, by TLS if the name in its certificate is given.
     pub(super) async fn connect(
         server: SocketAddr,
         tls: Option<(&Arc<ClientConfig>, String)>,
@@ -57,18 +57,18 @@ impl Stream {
         })
     }
 
-    /// Passes messages on for a worker with this socket, and for nobody else.
+    /// Passes messages on for the worker with this socket only.
     pub(super) async fn join(&self, worker: SocketAddr) -> io::Result<()> {
         self.socket.connect(worker).await
     }
 
-    /// Where the worker sends datagrams to.
+    /// The address for the worker's datagrams.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Passes messages on until the connection ends, and returns why it did. `dropped` is called for each that the connection
-    /// does not take in time.
+    /// Passes messages on until the connection ends, and returns the reason. Calls `dropped` for
+    /// each message that the connection does not take in time.
     pub(super) async fn run(self, dropped: impl Fn()) -> io::Error {
         let (reader, writer) = split(self.connection);
         let (queue, waiting) = mpsc::channel(WAITING);
@@ -84,7 +84,7 @@ impl Stream {
     }
 }
 
-/// Takes what the worker sends.
+/// Receives datagrams of the worker.
 async fn collect(
     socket: &UdpSocket,
     queue: &mpsc::Sender<Vec<u8>>,

@@ -30,7 +30,8 @@ impl Drop for Process {
     }
 }
 
-/// A running server that records below `folder`, with this in its configuration too; where its API is.
+/// A running server that records below `folder`, with this in its configuration too; where its API
+/// is.
 pub fn start(folder: &Path, more: &str) -> (Process, String) {
     let program = Command::new(env!("CARGO_BIN_EXE_portunus"));
     start_by(program, folder, more)
@@ -95,7 +96,7 @@ pub fn attach_to(api: &str, plugin: &str) -> String {
     format!("{session}/{}", id(post(&session, &attach)))
 }
 
-/// What the plugin of a handle answers.
+/// Returns the answer of a handle's plugin.
 pub fn ask(handle: &str, body: Value) -> Value {
     let message = json!({ "janus": "message", "transaction": "t", "body": body });
     post(handle, &message)["plugindata"]["data"].clone()
@@ -119,7 +120,7 @@ pub fn post(url: &str, request: &Value) -> Value {
     serde_json::from_str(&http("POST", url, &request.to_string())).unwrap()
 }
 
-/// What the server answers to a GET.
+/// Returns the response to a GET.
 pub fn get(url: &str) -> String {
     http("GET", url, "")
 }

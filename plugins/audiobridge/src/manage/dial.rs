@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use portunus_core::{DialId, Dialled, Fields};
+use portunus_core::Fields;
 use portunus_resources::{Asker, RoomContent, read_with_secret};
+use portunus_telephony::{DialId, Dialled};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -37,7 +38,7 @@ impl Shared {
     pub(super) fn dial_out(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         let DialOut { to, trunk, display } = read_with_secret(fields)?;
         self.rooms.ids().required(fields, "room")?;
-        let telephone = self.doors.telephone().ok_or(Refusal::NoTelephone)?;
+        let telephone = self.telephony.telephone().ok_or(Refusal::NoTelephone)?;
         let room = self.managed_room(fields)?;
         if room.lock().phones.len() >= MAX_DIALLED {
             return Err(Refusal::Unknown(format!(
@@ -103,10 +104,8 @@ mod tests {
     use portunus_core::media::MediaPlane;
     use portunus_core::record::Recorder;
     use portunus_core::testing::TestServer;
-    use portunus_core::{
-        ConfiguredPlugin, CoreConfig, DialError, DialNews, Doors, Networks, Plugin, PluginContext,
-        Telephone,
-    };
+    use portunus_core::{ConfiguredPlugin, CoreConfig, Networks, Plugin, PluginContext, Services};
+    use portunus_telephony::{DialError, DialNews, Telephone, Telephony};
     use serde_json::json;
 
     use super::*;
@@ -147,15 +146,21 @@ mod tests {
 
     /// A plugin with room 1 and this telephone.
     async fn with_telephone(fake: &Arc<Fake>, media: MediaPlane) -> Arc<AudioBridge> {
-        let (recorder, doors) = (Recorder::default(), Doors::default());
-        doors.offer_telephone(fake.clone());
+        let (recorder, telephony) = (Recorder::default(), Telephony::default());
+        telephony.offer_telephone(fake.clone());
+        let services = Services::default()
+            .with(AudioThreads::new(
+                AudioConfig::default(),
+                media.clone(),
+                recorder.clone(),
+            ))
+            .with(telephony);
         let context = PluginContext {
-            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
             media,
             recorder,
             outgoing: Networks::default(),
             events: EventBus::default(),
-            doors,
+            services,
         };
         let plugin = AudioBridge::from_config(AudioBridgeConfig::default(), context);
         let plugin = plugin.await.unwrap();

@@ -52,7 +52,7 @@ impl Shared {
             media: self.media.clone(),
             recorder: self.recorder.clone(),
             events: self.events.clone(),
-            doors: self.doors.clone(),
+            telephony: self.telephony.clone(),
             stream_ids: Arc::clone(&self.stream_ids),
         };
         let recorded = options.record;

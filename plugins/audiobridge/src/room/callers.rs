@@ -4,9 +4,10 @@ use std::sync::{Arc, Weak};
 
 use portunus_audio::RtpLeg;
 use portunus_core::media::MediaPlane;
-use portunus_core::{AudioRooms, Caller, Entrance, EntranceError, Stay, Staying};
+
 use portunus_dsp::{AudioCodec, ParticipantId};
 use portunus_resources::Id;
+use portunus_telephony::{AudioRooms, Caller, Entrance, EntranceError, Stay, Staying};
 
 use super::{Audience, Join, Link, RecordWish, Room, RoomState, Who};
 use crate::settings::Settings;

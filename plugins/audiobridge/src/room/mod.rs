@@ -28,11 +28,12 @@ mod sound_events;
 use std::sync::Arc;
 
 use portunus_audio::AudioRoom;
+use portunus_core::Handle;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{Doors, Handle};
 use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
+use portunus_telephony::Telephony;
 
 use crate::config::RoomSetup;
 use crate::options::OPTIONS;
@@ -85,7 +86,7 @@ pub(crate) struct Services {
     pub(crate) recorder: Recorder,
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
-    pub(crate) doors: Doors,
+    pub(crate) telephony: Telephony,
 }
 
 impl RoomContent for RoomState {
@@ -147,7 +148,7 @@ impl RoomState {
             recorder,
             events,
             stream_ids,
-            doors,
+            telephony,
         } = services;
         RoomState {
             profile: Profile::new(id, setup, allowed),
@@ -158,7 +159,7 @@ impl RoomState {
             forwarders: Forwarders::new(stream_ids, media),
             announcements: Announcements::default(),
             listeners: Listeners::default(),
-            phones: Phones::new(doors),
+            phones: Phones::new(telephony),
             events,
         }
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use portunus_audio::{Out, RtpLeg, RtpLegOptions};
 use portunus_core::media::{SourceRef, TrackRef};
 use portunus_core::record::{Format, JointRecording, RecordedMedia};
-use portunus_core::{CallerNews, Handle, HandleId, Notice, Object};
+use portunus_core::{Handle, HandleId, Notice, Object};
 use portunus_dsp::{ParticipantId, ParticipantOptions};
 use portunus_resources::Id;
+use portunus_telephony::CallerNews;
 use serde_json::Value;
 use tokio::sync::mpsc;
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use portunus_core::{DialId, DialNews, Doors, Handle, Object};
+use portunus_core::{Handle, Object};
 use portunus_resources::{Id, RoomContent};
+use portunus_telephony::{DialId, DialNews, Telephony};
 use serde_json::Value;
 
 use super::{Room, RoomState};
@@ -14,14 +15,14 @@ pub(crate) const MAX_DIALLED: usize = 64;
 /// The calls of a room, from the request to the end of the call.
 #[derive(Debug)]
 pub(crate) struct Phones {
-    doors: Doors,
+    telephony: Telephony,
     calls: BTreeMap<DialId, String>,
 }
 
 impl Phones {
-    pub(super) fn new(doors: Doors) -> Self {
+    pub(super) fn new(telephony: Telephony) -> Self {
         Self {
-            doors,
+            telephony,
             calls: BTreeMap::new(),
         }
     }
@@ -41,14 +42,14 @@ impl Phones {
     /// Ends a call. Returns false if the room makes no such call.
     pub(crate) fn end(&mut self, call: DialId) -> bool {
         let known = self.calls.contains_key(&call);
-        let telephone = self.doors.telephone().filter(|_| known);
+        let telephone = self.telephony.telephone().filter(|_| known);
         telephone.is_some_and(|telephone| telephone.end(call))
     }
 
     /// Ends all calls.
     pub(super) fn end_all(&mut self) {
         for call in std::mem::take(&mut self.calls).into_keys() {
-            if let Some(telephone) = self.doors.telephone() {
+            if let Some(telephone) = self.telephony.telephone() {
                 telephone.end(call);
             }
         }

@@ -110,7 +110,8 @@ mod tests {
     use portunus_core::media::MediaPlane;
     use portunus_core::record::{Recorder, RecorderConfig};
     use portunus_core::testing::{TestClient, TestServer, everywhere};
-    use portunus_core::{ConfiguredPlugin, CoreConfig, Doors, Plugin, PluginContext};
+    use portunus_core::{ConfiguredPlugin, CoreConfig, Plugin, PluginContext, Services};
+    use portunus_telephony::Telephony;
     use serde_json::{Value, json};
 
     use super::*;
@@ -171,13 +172,19 @@ mod tests {
             ..RecorderConfig::default()
         });
         let (media, events) = (MediaPlane::detached().0, EventBus::default());
+        let services = Services::default()
+            .with(AudioThreads::new(
+                AudioConfig::default(),
+                media.clone(),
+                recorder.clone(),
+            ))
+            .with(Telephony::default());
         let context = PluginContext {
-            audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
             media,
             recorder,
             outgoing: everywhere(),
             events: events.clone(),
-            doors: Doors::default(),
+            services,
         };
         let plugin = AudioBridge::from_config(AudioBridgeConfig::default(), context);
         (plugin.await.unwrap(), events)

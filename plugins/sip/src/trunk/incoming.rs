@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portunus_call::ServerCall;
-use portunus_core::Entrance;
 use portunus_sip::agent::{AgentEvent, CallId};
 use portunus_sip::message::Uri;
+use portunus_telephony::Entrance;
 use tokio::sync::mpsc;
 
 use super::talk::{Deed, Talk};
@@ -42,7 +42,7 @@ pub(super) async fn attend(
     } = incoming;
     let reject = |code| office.reject(call, code);
     let Some(entrance) = office
-        .doors
+        .telephony
         .audio_rooms()
         .and_then(|rooms| rooms.entrance(&room))
     else {

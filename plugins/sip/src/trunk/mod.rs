@@ -19,12 +19,13 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
+use portunus_audio::AudioThreads;
 use portunus_call::{CallSettings, ServerCall};
-use portunus_core::audio::AudioThreads;
-use portunus_core::{DialError, DialId, Dialled, Doors, Network, Networks, Telephone};
+use portunus_core::{Network, Networks};
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
 use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
 use portunus_sip::message::Request;
+use portunus_telephony::{DialError, DialId, Dialled, Telephone, Telephony};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use config::TrunkConfig;
@@ -68,7 +69,7 @@ pub(crate) struct Office {
     commands: Commands,
     call: Arc<CallSettings>,
     audio: AudioThreads,
-    doors: Doors,
+    telephony: Telephony,
     prompts: Arc<Prompts>,
     pins: WrongPins,
 }
@@ -139,7 +140,7 @@ impl Trunks {
     /// The trunks of the configuration.
     pub(crate) fn new(
         config: &SipConfig,
-        (call, audio, doors): (&CallSettings, AudioThreads, Doors),
+        (call, audio, telephony): (&CallSettings, AudioThreads, Telephony),
         commands: Commands,
     ) -> io::Result<Self> {
         let settings = CallSettings {
@@ -153,7 +154,7 @@ impl Trunks {
             commands,
             call: Arc::new(settings),
             audio,
-            doors,
+            telephony,
             prompts: Arc::new(Prompts::new(config.prompts.as_deref())?),
             pins: WrongPins::new(config.pin_attempts, config.pin_wait),
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portunus_core::{DialNews, Entrance};
+use portunus_telephony::{DialNews, Entrance};
 use tokio::sync::mpsc;
 
 use super::Line;

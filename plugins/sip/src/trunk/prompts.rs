@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use portunus_call::ServerCall;
-use portunus_core::audio::{
+use portunus_audio::{
     Announcement, AnnouncementId, AudioCodec, AudioError, AudioEvent, AudioRoom, AudioThreads,
     Channels, Encoding, Format, Out, ParticipantId, ParticipantOptions, RoomOptions, RtpLeg,
     SampleRate,
 };
+use portunus_call::ServerCall;
 use portunus_core::media::MediaPlane;
 use tempfile::TempDir;
 use tokio::sync::mpsc;

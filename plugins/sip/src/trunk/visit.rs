@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::audio::AudioCodec;
-use portunus_core::{Caller, CallerNews, Entrance, EntranceError, Stay};
+use portunus_audio::AudioCodec;
+use portunus_telephony::{Caller, CallerNews, Entrance, EntranceError, Stay};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

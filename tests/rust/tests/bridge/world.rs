@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opusic_c::{Application, Channels, Decoder, Encoder, SampleRate};
+use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_audiobridge::{AudioBridge, AudioBridgeConfig};
 use portunus_core::Plugin;
-use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::record::Recorder;
 use portunus_core::testing::everywhere;
 use portunus_dsp::g711::{self, Law};

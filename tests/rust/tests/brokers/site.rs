@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, MqttConfig, NatsConfig, RabbitConfig, Transports};
 use portunus_core::ServerFacts;
 use portunus_core::configuration::{self, Configuration, Section};
@@ -45,9 +46,13 @@ impl Site {
             }
         }
         let server = Server::with_facts(1, facts, Arc::new(EchoTest));
-        let transports = Transports::start(api, server.gateway.clone())
-            .await
-            .unwrap();
+        let transports = Transports::start(
+            api,
+            Administration::new(server.gateway.clone(), AdminOptions::default()),
+            Vec::new(),
+        )
+        .await
+        .unwrap();
         Site { server, transports }
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use portunus_core::audio::{AudioConfig, AudioThreads};
+use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter};
 use portunus_core::record::Recorder;
-use portunus_core::{ConfiguredPlugin, Doors, Networks, Plugin, PluginContext, Reply};
+use portunus_core::{ConfiguredPlugin, Networks, Plugin, PluginContext, Reply, Services};
 use portunus_echotest::EchoTest;
 use portunus_media::MediaPlane;
 use portunus_streaming::{Streaming, StreamingConfig};
+use portunus_telephony::Telephony;
 use portunus_tests::shape::{Shape, is, list, object};
 use portunus_videocall::VideoCall;
 use portunus_videoroom::{VideoRoom, VideoRoomConfig};
@@ -22,13 +23,19 @@ async fn plugin<P: ConfiguredPlugin>(
     let events = EventBus::default();
     let watcher = events.subscribe("test", EventFilter::ALL, 100);
     let recorder = Recorder::default();
+    let services = Services::default()
+        .with(AudioThreads::new(
+            AudioConfig::default(),
+            media.clone(),
+            recorder.clone(),
+        ))
+        .with(Telephony::default());
     let context = PluginContext {
-        audio: AudioThreads::new(AudioConfig::default(), media.clone(), recorder.clone()),
         media,
         recorder,
         outgoing: Networks::default(),
         events,
-        doors: Doors::default(),
+        services,
     };
     let plugin = P::from_config(config, context).await;
     (Arc::new(plugin.unwrap()), watcher)

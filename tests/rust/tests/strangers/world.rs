@@ -4,19 +4,20 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_audiobridge::{AudioBridge, AudioBridgeConfig, ConfiguredRoom as ConfiguredAudioRoom};
-use portunus_core::audio::{AudioConfig, AudioThreads};
 use portunus_core::events::EventBus;
 use portunus_core::record::{Recorder, RecorderConfig};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{
-    CoreConfig, Doors, Networks, Plugin, PluginContext, Requester, Right, StoredToken,
+    CoreConfig, Networks, Plugin, PluginContext, Requester, Right, Services, StoredToken,
 };
 use portunus_echotest::EchoTest;
 use portunus_nosip::{NoSip, NoSipConfig};
 use portunus_recordplay::{RecordPlay, RecordPlayConfig};
 use portunus_sip_plugin::{Sip, SipConfig};
 use portunus_streaming::{ConfiguredMountpoint, Streaming, StreamingConfig};
+use portunus_telephony::Telephony;
 use portunus_textroom::{ConfiguredRoom as ConfiguredTextRoom, TextRoom, TextRoomConfig};
 use portunus_videocall::VideoCall;
 use portunus_videoroom::{ConfiguredRoom, VideoRoom, VideoRoomConfig};
@@ -119,13 +120,15 @@ impl World {
             );
             let videoroom = VideoRoom::new(videoroom, media.clone(), with.clone());
             let audio = AudioThreads::new(AudioConfig::default(), media.clone(), with.clone());
+            let services = Services::default()
+                .with(audio.clone())
+                .with(Telephony::default());
             let context = PluginContext {
                 media: media.clone(),
                 recorder: with.clone(),
-                audio: audio.clone(),
                 outgoing: Networks::default(),
                 events: EventBus::default(),
-                doors: Doors::default(),
+                services,
             };
             let sip = Sip::start(SipConfig::default(), context);
             let audiobridge = AudioBridge::new(audiobridge, media, with, audio);

@@ -6,6 +6,7 @@ mod stage;
 
 use std::sync::Arc;
 
+use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{ApiConfig, Transports};
 use portunus_core::CoreConfig;
 use portunus_core::media::{CloseReason, Event};
@@ -28,9 +29,13 @@ pub async fn start_with(core: CoreConfig, config: ApiConfig) -> Server {
 /// The same, with the plugin at hand.
 pub async fn start_on(stage: Arc<Stage>, core: CoreConfig, config: ApiConfig) -> Server {
     let core = TestServer::new(core, vec![stage]);
-    let transports = Transports::start(config, core.gateway.clone())
-        .await
-        .unwrap();
+    let transports = Transports::start(
+        config,
+        Administration::new(core.gateway.clone(), AdminOptions::default()),
+        Vec::new(),
+    )
+    .await
+    .unwrap();
     Server { core, transports }
 }
 
@@ -91,7 +96,7 @@ impl Server {
 }
 
 impl Answer {
-    /// What is wrong, of a refusal that has the form of RFC 9457.
+    /// Returns the detail of a problem (RFC 9457).
     pub fn problem(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.body);
         assert_eq!(

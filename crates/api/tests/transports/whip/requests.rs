@@ -1,4 +1,4 @@
-//! What endpoints answer.
+//! Responses of endpoints.
 
 use portunus_api::{IceServer, WhipAuthorization};
 use portunus_core::testing::{Line, signed_token};

@@ -1,4 +1,4 @@
-//! What resources answer, and when they end.
+//! Responses of resources, and their ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,7 +89,8 @@ async fn new_credentials_restart_ice() {
             .body
             .contains("m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:0\r\n")
     );
-    // Its candidates came along; later ones belong to the new session, and the old tag is none any more.
+    // Its candidates came along; later ones belong to the new session, and the old tag is none any
+    // more.
     assert_eq!(server.core.requested().candidates.len(), 1);
     let tag = restarted.etag();
     let late = server
@@ -256,7 +257,7 @@ async fn a_viewer_may_ask_for_an_offer() {
     };
     assert!(patch("v=0").await.problem(422).contains("does not fit"));
     assert_eq!(patch(&answer).await.status, 204);
-    // Nobody knows whether the word on it has come.
+    // The response may have been lost.
     assert_eq!(patch(&answer).await.status, 204);
     let other = answer.replace("viewer", "other");
     assert!(patch(&other).await.problem(409).contains("no offer"));
@@ -350,7 +351,7 @@ async fn offered(server: &Server, path: &str) -> (Answer, String) {
 async fn an_answer_whose_request_is_cut_off_is_taken() {
     let stage = Arc::<Stage>::default();
     let mut config = config();
-    // Whoever is let in comes after the one before has gone, and what was done for it.
+    // A new client comes after the former one has gone and everything of it is cleaned up.
     config.http.max_connections = 1;
     let server = start_on(stage.clone(), CoreConfig::default(), config).await;
     let (resource, sdp) = offered(&server, "/whep/stage/slow").await;

@@ -19,7 +19,7 @@ pub const TOKEN: &str = "let-me-in";
 #[derive(Default)]
 pub struct Stage {
     published: Arc<AtomicBool>,
-    /// Whoever attached, in their order.
+    /// All attached clients, in order.
     pub guests: Mutex<Vec<(SessionId, HandleId)>>,
     /// Answers of viewers of the slow stream that have come.
     pub answers: Arc<Notify>,

@@ -30,10 +30,7 @@ use portunus_sdp::negotiated::{
 
 use super::bare::{Bare, together};
 use crate::command::{Command, PeerCommand, RouteCommand, SourceCommand};
-use crate::{
-    Event, KeyframeCache, RouteOptions,
-    TrackRef,
-};
+use crate::{Event, KeyframeCache, RouteOptions, TrackRef};
 use crate::{PeerId, RouteId};
 
 pub use camera::Camera;

@@ -1,19 +1,19 @@
-//! ffmpeg, as a program of its own.
+//! The program ffmpeg.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Plan;
-use crate::recordings::Failure;
+use super::plan::Plan;
+use crate::recordings::failure::Failure;
 use crate::recordings::files::{self, failed};
 
 const PROGRAM: &str = "ffmpeg";
-/// As much of its complaints is read, in bytes.
+/// The most bytes of its error output that are read.
 const MAX_COMPLAINTS: u64 = 1 << 20;
 
-/// What the film is encoded as.
+/// The encoding of the film.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Output {
     video: &'static [&'static str],
@@ -21,7 +21,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// By the ending of the name.
+    /// Returns the encoding for the ending of a file name.
     pub fn of(path: &Path) -> Result<Self, Failure> {
         const H264: &[&str] = &[
             "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p",
@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-/// Whether it is there.
+/// Checks that it is installed.
 pub(super) fn check() -> Result<(), Failure> {
     let mut command = Command::new(PROGRAM);
     command
@@ -73,7 +73,7 @@ fn not_started(error: std::io::Error) -> Failure {
     }
 }
 
-/// Runs it, and gives the film its name once it is whole.
+/// Runs it, and names the film once it is complete.
 pub(super) fn compose(
     plan: &Plan,
     output: Output,
@@ -88,7 +88,7 @@ pub(super) fn compose(
     let mut command = Command::new(PROGRAM);
     command.args(["-hide_banner", "-v", "error", "-nostdin", "-y"]);
     for source in plan.sources() {
-        // Times of the file as they are, later by its offset.
+        // The times of the file are kept, with its offset added.
         command.args([
             "-seek_timestamp",
             "1",
@@ -148,7 +148,7 @@ pub(super) fn compose(
     files::keep(new, out)
 }
 
-/// The format by ffmpeg's name: the file has no name yet.
+/// Returns ffmpeg's name of the format, since the file has no name yet.
 fn format_of(out: &Path) -> &'static str {
     match files::extension(out).as_str() {
         "mp4" => "mp4",
@@ -159,7 +159,7 @@ fn format_of(out: &Path) -> &'static str {
     }
 }
 
-/// A path that is not taken for an option or a protocol.
+/// Returns a path that is neither an option nor a protocol.
 fn local(path: &Path) -> OsString {
     let mut local = OsString::from("file:");
     local.push(path);

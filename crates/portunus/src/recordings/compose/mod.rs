@@ -1,49 +1,26 @@
-//! One film of all files of manifests.
+//! `portunus recordings compose`: one film of all files of manifests.
 
 mod ffmpeg;
+pub(super) mod options;
 mod plan;
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use portunus_files::container::{Container, Edits};
 use portunus_files::convert::{Sink, to_container};
 use portunus_files::manifest::{self, Manifest};
 use portunus_files::mjr::UnixMicros;
 use portunus_files::summary::{Depth, Summary};
 
+use super::failure::Failure;
 use super::files::{self, failed};
 use super::progress::Progress;
-use super::{ComposeOptions, Failure, convert, text};
+use super::{convert, text};
 use ffmpeg::Output;
+use options::ComposeOptions;
 use plan::{Plan, Source};
-
-/// How people are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Layout {
-    /// All beside each other
-    Grid,
-    /// Whoever talks, alone
-    Speaker,
-}
-
-/// Pixels as `1280x720`, both even: most encoders want that.
-pub(super) fn size(text: &str) -> Result<(u32, u32), String> {
-    let parse = |text: &str| {
-        text.parse()
-            .ok()
-            .filter(|it| (16..=7_680).contains(it) && it % 2 == 0)
-    };
-    let (width, height) = text
-        .split_once('x')
-        .ok_or("WIDTHxHEIGHT, such as 1280x720")?;
-    match (parse(width), parse(height)) {
-        (Some(width), Some(height)) => Ok((width, height)),
-        _ => Err("both have to be even, from 16 to 7680".to_owned()),
-    }
-}
 
 pub(super) fn run(options: &ComposeOptions) -> Result<(), Failure> {
     let Some((out, manifests)) = options.files.split_last() else {
@@ -94,7 +71,7 @@ pub(super) fn run(options: &ComposeOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Who is in the film, by ids: whoever comes again is the same.
+/// The people in the film, by their ids.
 #[derive(Debug, Default)]
 struct People {
     ids: Vec<String>,
@@ -110,17 +87,17 @@ impl People {
     }
 }
 
-/// What several manifests come to. They are one after the other, but for those that overlap: these are beside each other, as
-/// they were. Times are in seconds.
+/// The timeline of several manifests. They follow each other, except that overlapping ones keep
+/// their offset. Times are in seconds.
 #[derive(Debug, Default)]
 struct Film {
     sources: Vec<Source>,
-    /// When what was appended last began: in µs since 1970, and in the film.
+    /// The start of the last manifest: in µs since 1970, and in the film.
     last: Option<(u64, f64)>,
 }
 
 impl Film {
-    /// Appends what began at this time, which is not before what was appended last.
+    /// Appends a manifest with this start, which is not before that of the last one.
     fn append(&mut self, started_us: u64, sources: Vec<Source>) {
         let end = self.sources.iter().map(|it| it.offset + it.duration);
         let end = end.fold(0.0, f64::max);
@@ -137,7 +114,7 @@ impl Film {
     }
 }
 
-/// A file as ffmpeg reads it; several where a recording of Janus's format goes on in another file.
+/// A file for ffmpeg. A recording in Janus's format may consist of several.
 fn sources_of(
     (manifest_path, manifest): (&Path, &Manifest),
     (participant, file): (usize, &manifest::File),
@@ -178,10 +155,11 @@ fn sources_of(
     sources.collect()
 }
 
-/// The most tracks of a kind that are shown or heard of a file: as many as a file has.
+/// The most tracks of a kind in a file that are shown or heard.
 const MOST_TRACKS: usize = 6;
 
-/// How many tracks of a kind a file has. MP4 itself is not asked for more than the first: its manifest knows.
+/// Returns how many tracks of a kind a file has. MP4 files are examined for the first only, since
+/// the manifest has the number.
 fn tracks_of(summary: &Summary, file: &manifest::File, kind: &str) -> usize {
     let found = summary.tracks.iter().filter(|it| it.kind == kind).count();
     let told = file.tracks.iter().filter(|it| it.kind == kind).count();
@@ -192,7 +170,7 @@ fn tracks_of(summary: &Summary, file: &manifest::File, kind: &str) -> usize {
     count.min(MOST_TRACKS)
 }
 
-/// What the pictures of this place are of whoever is recorded: their m-line, which is the same in all files.
+/// Returns the m-line of a participant's pictures, which is the same in all files.
 fn view(file: &manifest::File, place: usize) -> String {
     let mut videos: Vec<_> = file.tracks.iter().filter(|it| it.kind == "video").collect();
     videos.sort_by_key(|track| track.track);
@@ -201,7 +179,7 @@ fn view(file: &manifest::File, place: usize) -> String {
         .unwrap_or_else(|| format!("#{place}"))
 }
 
-/// A recording of Janus's format as files that ffmpeg reads, and when each begins.
+/// Returns a recording in Janus's format as files for ffmpeg, with their starts.
 fn converted(path: &Path, folder: &Path) -> Result<Vec<(PathBuf, UnixMicros)>, Failure> {
     let mut recordings = convert::open(&[path.to_owned()])?;
     let mut sink = Parts {
@@ -219,7 +197,7 @@ fn converted(path: &Path, folder: &Path) -> Result<Vec<(PathBuf, UnixMicros)>, F
     Ok(sink.parts)
 }
 
-/// Files in a folder that is removed at the end.
+/// Files in a temporary folder.
 struct Parts {
     folder: PathBuf,
     stem: String,
@@ -266,7 +244,7 @@ mod tests {
         }
     }
 
-    /// When what manifests have begins in the film.
+    /// Returns the starts of manifests in the film.
     fn film(manifests: &[(u64, Vec<Source>)]) -> Vec<f64> {
         let mut film = Film::default();
         for (second, sources) in manifests {

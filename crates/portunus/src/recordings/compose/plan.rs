@@ -1,30 +1,30 @@
-//! Who is where in the film and when, in the words of ffmpeg's filters.
+//! The layout of the film over time, in ffmpeg's filters.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Layout;
+use super::options::Layout;
 
-/// The most changes of speaker: more would make a command that is too long.
+/// The most changes of speaker, since the command line is limited.
 const MAX_TURNS: usize = 1_000;
-/// Whoever talks for less than that is not shown for it, in seconds.
+/// Shorter speech, in seconds, does not change the speaker.
 const SHORTEST_TURN: f64 = 1.0;
 
 /// A file of the film. Times are in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Source {
     pub path: PathBuf,
-    /// The index of whose file it is.
+    /// The index of its participant.
     pub participant: usize,
-    /// Its pictures, by what each is of its participant: a camera, a screen.
+    /// Its pictures, by their kinds for the participant, such as camera and screen.
     pub videos: Vec<String>,
     /// Its tracks of sound.
     pub audios: usize,
-    /// When it begins in the film.
+    /// Its start in the film.
     pub offset: f64,
     pub duration: f64,
-    /// When somebody talks, since its beginning.
+    /// The times of speech since its start.
     pub talks: Vec<(f64, f64)>,
 }
 
@@ -53,7 +53,8 @@ struct Place {
 }
 
 impl Plan {
-    /// A film of these files, or why there is none. What begins before the manifest does (by the clocks of others) moves all back.
+    /// Plans a film of these files. Files that start before the manifest, by the clocks of others,
+    /// shift all others.
     pub fn new(
         mut sources: Vec<Source>,
         layout: Layout,
@@ -97,7 +98,7 @@ impl Plan {
         self.sources.iter().any(|it| it.audios > 0)
     }
 
-    /// The graph of filters, whose outputs are `[v]` and `[a]`.
+    /// Returns the filter graph with the outputs `[v]` and `[a]`.
     pub fn filters(&self, video: bool) -> String {
         let mut graph = Vec::new();
         if video && self.has_video() {
@@ -145,7 +146,7 @@ impl Plan {
         }
     }
 
-    /// When a file is seen, as an expression that is 0 at other times.
+    /// Returns an expression that is 0 at the times when a file is not shown.
     fn when(&self, source: &Source, turns: &[Turn]) -> String {
         if self.layout == Layout::Grid {
             return format!("between(t,{:.3},{:.3})", source.offset, source.end());
@@ -176,13 +177,13 @@ impl Plan {
             let _ = write!(inputs, "[sound{count}]");
             count += 1;
         }
-        // All at full volume, as in the room; the limiter takes the rare peaks.
+        // All at full volume, as in the room. The limiter handles rare peaks.
         graph.push(format!(
             "{inputs}amix=inputs={count}:normalize=0:dropout_transition=0,alimiter=limit=0.95:level=0,apad[a]"
         ));
     }
 
-    /// What is seen: whose pictures, and which of them, by participants.
+    /// Returns the shown pictures, by participants.
     fn views(&self) -> Vec<View<'_>> {
         let mut views = Vec::new();
         for source in &self.sources {
@@ -193,19 +194,20 @@ impl Plan {
                 }
             }
         }
-        // Of one participant in the order in which they came.
+        // For one participant, in the order of their arrival.
         views.sort_by_key(|(participant, _)| *participant);
         views
     }
 
-    /// The indices of those who are seen, in their order.
+    /// Returns the indices of the shown participants, in order.
     fn people(&self) -> Vec<usize> {
         let mut people: Vec<_> = self.views().iter().map(|view| view.0).collect();
         people.dedup();
         people
     }
 
-    /// Where pictures are: beside all others, or those of the same participant.
+    /// Returns the rectangles of pictures: beside all others, or beside those of the same
+    /// participant.
     fn place(&self, views: &[View<'_>], view: View<'_>) -> Place {
         let (width, height) = self.size;
         let beside = views.iter().filter(|it| match self.layout {
@@ -217,7 +219,7 @@ impl Plan {
         let count = beside.len() as u32;
         let columns = (1_u32..).find(|it| it * it >= count).unwrap_or(1);
         let rows = count.div_ceil(columns).max(1);
-        // Even, as encoders want it.
+        // Even, as encoders require.
         let (w, h) = ((width / columns) & !1, (height / rows) & !1);
         Place {
             x: index % columns * w,
@@ -227,7 +229,7 @@ impl Plan {
         }
     }
 
-    /// Who is shown when, if one is: whoever began to talk last, of those who are seen.
+    /// Returns who is shown when, if one is shown: the last of those shown who started to talk.
     fn turns(&self) -> Vec<Turn> {
         let people = self.people();
         let mut talks: Vec<_> = self
@@ -265,10 +267,10 @@ impl Plan {
     }
 }
 
-/// Whose pictures, and which of them.
+/// A participant, and the kind of its pictures.
 type View<'a> = (usize, &'a str);
 
-/// A time in which somebody is shown.
+/// A time span in which a participant is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Turn {
     participant: usize,
@@ -278,7 +280,11 @@ struct Turn {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
 
     use super::*;
 

@@ -1,4 +1,5 @@
-//! A REST API for TURN services (draft-uberti-behave-turn-rest): names servers, with credentials that are valid for a time.
+//! A REST API for TURN services (draft-uberti-behave-turn-rest), which names servers with temporary
+//! credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +15,16 @@ use tokio_rustls::rustls::ClientConfig;
 use super::Access;
 use crate::config::{RestMethod, RestUrl, TurnClientConfig, TurnUri};
 
-/// For how long credentials are valid if the API does not say that; it should be a day.
+/// The validity of credentials if the API does not give one. The draft recommends a day.
 const LIFETIME: u64 = 86_400;
-/// How long credentials are used at least: an API that gives them no time is not asked again and again.
+/// The shortest use of credentials, so that an API without a validity is not asked permanently.
 const LEAST: Duration = Duration::from_secs(10);
-/// Bytes of the longest answer that is read.
+/// The longest answer in bytes.
 const MAX_ANSWER: usize = 64 << 10;
-/// Whom credentials are for, as far as the API wants to know.
+/// The user name for the API.
 const USER: &str = "portunus";
 
-/// Why the API gave nothing.
+/// The reason why the API gave no servers.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RestError {
     #[error("{0}")]
@@ -38,7 +39,7 @@ pub(super) enum RestError {
 
 impl From<reqwest::Error> for RestError {
     fn from(error: reqwest::Error) -> Self {
-        // It holds the key.
+        // It contains the key.
         let error = error.without_url();
         let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {
@@ -48,7 +49,7 @@ impl From<reqwest::Error> for RestError {
     }
 }
 
-/// What it answers.
+/// The answer of the API.
 #[derive(Deserialize)]
 struct Answer {
     username: String,
@@ -58,7 +59,7 @@ struct Answer {
     uris: Vec<String>,
 }
 
-/// The API, and what it said last.
+/// The API, and its last answer.
 pub(super) struct Rest {
     client: Client,
     url: Url,
@@ -68,7 +69,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// `None` if none is configured, or if the HTTP client refuses.
+    /// `None` if none is configured, or if the HTTP client fails.
     pub(super) fn new(config: &TurnClientConfig, tls: &Arc<ClientConfig>) -> Option<Self> {
         let RestUrl(url) = config.turn_rest_api.clone()?;
         let client = Client::builder()
@@ -88,7 +89,7 @@ impl Rest {
         })
     }
 
-    /// Servers with credentials that are valid now. All workers share them.
+    /// Returns servers with valid credentials. All workers share them.
     pub(super) async fn access(&self) -> Result<Access, RestError> {
         let mut last = self.last.lock().await;
         let now = Instant::now();
@@ -112,7 +113,7 @@ impl Rest {
         Ok(access)
     }
 
-    /// The server has refused the credentials.
+    /// Notes that the server has refused the credentials.
     pub(super) async fn forget(&self) {
         *self.last.lock().await = None;
     }
@@ -149,7 +150,7 @@ impl Rest {
     }
 }
 
-/// Those that can be used, in the order in which they are named.
+/// Returns the usable servers in the order of the answer.
 fn servers(uris: &[String]) -> Vec<TurnUri> {
     let usable = |uri: &String| {
         let parsed = uri.parse();

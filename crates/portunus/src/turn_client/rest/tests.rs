@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
+)]
 use std::sync::Mutex as StdMutex;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +10,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// An API that gives these answers one after the other, the last again and again. Returns its URL and the requests.
+/// An API that gives these answers one after the other, the last again and again. Returns its URL
+/// and the requests.
 async fn api(answers: &'static [&'static str]) -> (Url, Arc<StdMutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/turn?tenant=7", listener.local_addr().unwrap());

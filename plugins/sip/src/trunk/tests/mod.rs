@@ -5,18 +5,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_audio::{AudioCodec, AudioConfig, AudioThreads};
 use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
-use portunus_core::audio::{AudioCodec, AudioConfig, AudioThreads};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{
-    AudioRooms, Caller, DialError, DialNews, Dialled, Doors, Entrance, EntranceError, Stay, Staying,
-};
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Cause, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::digest::{Client, Credentials};
 use portunus_sip::flow::{Flow, Transport};
 use portunus_sip::message::{Message, Method, Request, Response};
+use portunus_telephony::{
+    AudioRooms, Caller, DialError, DialNews, Dialled, Entrance, EntranceError, Stay, Staying,
+    Telephony,
+};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -132,9 +133,9 @@ impl World {
         let audio = AudioThreads::new(AudioConfig::default(), media.clone(), Recorder::default());
         let (context, _) = MediaContext::new(&config, (media, None), None);
         let (told, commands) = mpsc::unbounded_channel();
-        let doors = Doors::default();
-        doors.offer_audio_rooms(Arc::new(Rooms));
-        let means = (context.settings(), audio, doors);
+        let telephony = Telephony::default();
+        telephony.offer_audio_rooms(Arc::new(Rooms));
+        let means = (context.settings(), audio, telephony);
         let trunks = Trunks::new(
             &config,
             means,
