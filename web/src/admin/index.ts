@@ -10,7 +10,7 @@ import { Sessions, short } from './sessions';
 import { Settings } from './settings';
 import { showFigures } from './table';
 import { Workers } from './workers';
-import { Wrong } from './wrong';
+import { Findings } from './findings';
 import type { Counter, EventHandler, Overview, ServerInfo, Worker } from './wire';
 
 /** How often the overview is asked for, in milliseconds. */
@@ -20,7 +20,7 @@ const PERIOD = 2 * SECOND;
 const RESOURCES = 10 * SECOND;
 
 const workers = new Workers(PERIOD);
-const wrong = new Wrong();
+const findings = new Findings();
 const hour = new History();
 const sessions = new Sessions(() => void refresh());
 const settings = new Settings((error) => {
@@ -62,8 +62,8 @@ async function list(): Promise<void> {
   listing = true;
   await guarded(async () => {
     const [mountpoints, { sessions: worst }] = await Promise.all([showResources(), ask<Overview>('overview', { sort: 'loss', limit: 5 })]);
-    wrong.media(mountpoints);
-    wrong.worst(worst);
+    findings.media(mountpoints);
+    findings.worst(worst);
   });
   listing = false;
 }
@@ -93,7 +93,7 @@ async function guarded(work: () => Promise<void>): Promise<void> {
 
 function show(overview: Overview, all: Worker[]): void {
   workers.show(overview, all);
-  wrong.show(overview, all);
+  findings.show(overview, all);
   hour.add(overview, all);
   sessions.show(overview.sessions, overview.total);
   showTrouble(overview.trouble);

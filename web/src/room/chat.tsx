@@ -16,7 +16,7 @@ interface Props {
 }
 
 export function Chat({ lines, prepare, send }: Props) {
-  const log = useRef<HTMLOListElement>(null);
+  const log = useRef<HTMLDivElement>(null);
   const [text, setText] = useState('');
   useEffect(() => log.current?.scrollTo(0, log.current.scrollHeight), [lines.length]);
   const submit = async (event: Event): Promise<void> => {
@@ -26,13 +26,13 @@ export function Chat({ lines, prepare, send }: Props) {
   return (
     <section class="chat" aria-labelledby="text-title">
       <h3 id="text-title">Chat</h3>
-      <ol class="log" ref={log} data-testid="log" role="log" aria-labelledby="text-title" tabIndex={0}>
+      <div class="log" ref={log} data-testid="log" role="log" aria-labelledby="text-title" tabIndex={0}>
         {lines.map(({ kind, text, at }) => (
-          <li class={kind}>
+          <p class={kind}>
             {text} <time class="soft">{at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}</time>
-          </li>
+          </p>
         ))}
-      </ol>
+      </div>
       <form class="text-form" onSubmit={(event) => void submit(event)}>
         <input
           data-testid="text-input"

@@ -21,7 +21,7 @@ interface Finding {
   href?: string;
 }
 
-export class Wrong {
+export class Findings {
   private readonly counters = new Map<string, { value: number; grewAt?: number; by: number }>();
   private mountpoints: Mountpoint[] = [];
   private links: Finding[] = [];
