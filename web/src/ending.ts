@@ -12,11 +12,14 @@ export interface Ending {
 const endings = new Map<string, Ending>();
 /** The server ends all calls: nothing is wrong with the network. */
 let leaving = '';
+/** Sessions that the server has ended. */
+const over = new Set<string>();
 
 /** Reads a message of the server, or some of them, before janus.js does. */
 export function noteEnding(message: unknown): void {
   if (Array.isArray(message)) return message.forEach(noteEnding);
-  const { janus, sender, reason, cause, text } = (message ?? {}) as Record<string, string | undefined>;
+  const { janus, sender, reason, cause, text, session_id } = (message ?? {}) as Record<string, string | undefined>;
+  if (janus === 'timeout') over.add(String(session_id));
   if (janus !== 'hangup') return;
   endings.set(String(sender), { reason: reason ?? 'Unknown', cause, text });
   if (reason === 'Server drained' || reason === 'Server shutdown') leaving = reason;
@@ -29,10 +32,20 @@ export function endingOf(handle: number | string, reason?: string): Ending {
   return known ?? { reason: reason ?? 'no reason given' };
 }
 
+/** Whether the server has said that it ended a session. */
+export function isOver(session: string): boolean {
+  return over.has(session);
+}
+
+/** The server takes sessions. */
+export function noteWelcome(): void {
+  leaving = '';
+}
+
 /** Returns why the server has ended its sessions, in words for the user, if it said so. */
 export function whyServerLeaves(): string {
   if (leaving === 'Server drained') return 'The server is being drained: it has ended its calls and takes nobody new. Try again later.';
-  return leaving && 'The server was shut down.';
+  return leaving && 'The server was shut down, and cannot be reached.';
 }
 
 /** Whether somebody wanted the end: this page, the plugin or the other side. */

@@ -172,6 +172,8 @@ export class RoomPage<Listed extends ListedRoom> {
         this.session = await connect(this.options.transport, (why) => this.lostServer(why));
         await this.parts.enter(this.session, entrant);
         reconnecting('room', false);
+        // The user has left meanwhile.
+        if (this.inside !== entrant) return void (await this.parts.leave().catch(() => {}));
         clearNotice();
         return status(`In the room as ${entrant.name}; signalling over ${this.session.transport}.`);
       } catch (error) {

@@ -3,7 +3,7 @@ import Janus, { type JanusJS } from 'janus-gateway';
 import adapter from 'webrtc-adapter';
 import { access, AccessDenied, askAccess, forgetAccess, keepAccess, type Access } from './access';
 import { IceServers } from './ice-servers';
-import { noteEnding } from './ending';
+import { isOver, noteEnding, noteWelcome } from './ending';
 import { reconnecting } from './page';
 
 export type Transport = 'auto' | 'ws' | 'http';
@@ -123,6 +123,7 @@ function create(transport: Transport, shown: Access, lost: (why: string) => void
       destroyOnUnload: true,
       success: () => {
         settled = true;
+        noteWelcome();
         // They are there before the first PeerConnection is.
         const asked = iceServers.follow(`${apiPath()}/${janus.getSessionId()}`, shown);
         void asked.then(() => resolve((session = new Session(janus, iceServers, lost))));
@@ -206,6 +207,10 @@ export class Session {
   /** The connection is gone: takes the session over with a new one, as long as the server keeps it. */
   async connectionLost(why: string): Promise<void> {
     if (this.state !== 'connected') return;
+    if (isOver(this.id)) {
+      this.end();
+      return this.lost(why);
+    }
     this.state = 'reclaiming';
     this.fail(new Error('The connection to the server was lost. Try again.'));
     reconnecting('session', true);

@@ -38,7 +38,7 @@ const page = new RoomPage<Listed>({
     setup.moveDevices(element('room-devices'));
     element('room-title').focus();
   },
-  leave: () => conference.leave(),
+  leave: async () => conference.close(),
   close: () => conference.close(),
   suspend: () => conference.suspend(),
   away: () => {

@@ -151,13 +151,7 @@ export class Conference {
     this.change(() => (this.recorded = room?.record === true));
   }
 
-  async leave(): Promise<void> {
-    const participant = this.participant;
-    this.close();
-    await participant?.leave();
-  }
-
-  /** Ends everything here; the server is not told, or knows already. */
+  /** Leaves: the end of its handles tells the server. */
   close(): void {
     this.suspend();
     this.lines = [];

@@ -152,15 +152,7 @@ export class Participant {
     if (this.peerConnection) this.exchange.call.hangup();
   }
 
-  /** Leaves; nothing of it stays behind. */
-  async leave(): Promise<void> {
-    try {
-      await this.exchange.request({ request: 'leave' });
-    } finally {
-      this.close();
-    }
-  }
-
+  /** Gives its handle up: it leaves the room. */
   close(): void {
     this.exchange.close();
   }
