@@ -43,7 +43,7 @@ function page(text, name) {
       return values[key];
     });
     // The link to the page itself.
-    const here = `href="${basename(name) === 'index.html' ? '/' : basename(name)}"`;
+    const here = `href="${name === 'index.html' ? './' : basename(name)}"`;
     return lines.replace(here, `${here} aria-current="page"`).replace(/^(?=.)/gm, indent);
   });
 }

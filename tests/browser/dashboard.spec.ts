@@ -1,4 +1,5 @@
 // The dashboard on the admin port, with real calls of the other pages.
+import { createSocket } from 'node:dgram';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -156,6 +157,7 @@ test('events appear as they come, and are filtered and held', FIREFOX, async ({ 
   const events = watcher.getByTestId('event');
   await expect(events.filter({ hasText: 'attached janus.plugin.echotest' })).toHaveCount(1);
   await expect(events.filter({ hasText: 'created janus.transport.websockets' })).toHaveCount(1);
+  await expect(events.filter({ hasText: 'packets-received' })).toHaveCount(0);
 
   // One kind alone; those that came before are shown by it too.
   for (const kind of await watcher.getByTestId('kinds').getByRole('checkbox').all()) await kind.uncheck();
@@ -217,6 +219,35 @@ test('rooms and mountpoints are listed, and a plugin that is turned off is said 
     await expect(page.getByTestId('no-mountpoints')).toHaveText('The plugin is turned off.');
     await expect(page.getByTestId('no-trouble')).toContainText('are 0');
     await expect(page.getByTestId('no-handlers')).toBeVisible();
+  } finally {
+    await other.stop();
+  }
+});
+
+test('sessions name rooms and people, rooms open to who is in them, and what is wrong comes first', FIREFOX, async ({ page, context }) => {
+  const port = 18_910;
+  const media = `[[streaming.mountpoint.media]]\ntype = "video"\nmid = "v"\nport = ${port}\npt = 96\ncodec = "vp8"\n`;
+  const other = await startPortunus({
+    workers: 1,
+    config: `[[videoroom.room]]\nroom = 77\ndescription = "Council"\n\n[[streaming.mountpoint]]\nid = 5\nname = "cam"\ntype = "rtp"\n${media}`,
+  });
+  try {
+    const ann = await context.newPage();
+    await ann.goto(`${other.base}/videoroom.html?room=77&name=Ann&source=none`);
+    await ann.getByTestId('join').click();
+    await expect(ann.getByTestId('room-title')).toHaveText('Council');
+    await page.goto(dashboard('', other));
+    await expect(page.getByTestId('all-well')).toBeVisible();
+    await expect(page.getByTestId('sessions')).toContainText('room 77 · Ann');
+    await page.getByTestId('room-77').locator('summary').click();
+    await expect(page.getByTestId('room-people')).toContainText('Ann');
+    await expect(page.getByTestId('mountpoints')).toContainText('nothing has come so far');
+    // One packet of RTP, and silence.
+    const socket = createSocket('udp4');
+    socket.send(Buffer.from([0x80, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0, 9, 0x10, 0, 0, 0]), port, '127.0.0.1');
+    await expect(page.getByTestId('wrong')).toContainText(/Mountpoint cam \(5\): silent for/);
+    socket.close();
+    await expect(page.getByTestId('plot-hour-connections')).toBeVisible();
   } finally {
     await other.stop();
   }

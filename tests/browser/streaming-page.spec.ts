@@ -291,8 +291,8 @@ test('a PIN is asked for, and a secret before ports are shown', async ({ page, f
 
 test('a camera that is away and a stage that nobody publishes to are told', async ({ page }) => {
   await page.goto('/streaming.html');
-  for (const id of [23, 30]) {
-    await expect(page.getByTestId(`mountpoint-${id}`).getByTestId('state')).toContainText('no source: nobody publishes, or its RTSP server is not connected');
+  for (const [id, why] of [[23, 'no source: nobody publishes'], [30, 'no source: its RTSP server is not connected']] as const) {
+    await expect(page.getByTestId(`mountpoint-${id}`).getByTestId('state')).toContainText(why);
   }
 });
 

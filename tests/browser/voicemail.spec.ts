@@ -111,7 +111,7 @@ test('a server that is killed leaves a message that plays', async ({ page, mail,
   const file = join(folder, 'voicemail', name ?? '');
   expect(duration(file)).toBeGreaterThan(recorded - 2);
   hearsTheTone(file);
-  await expect(page.getByTestId('notice')).toContainText('The server cannot be reached');
+  await expect(page.getByTestId('notice')).toContainText('The server cannot be reached', { timeout: 70_000 });
 });
 
 test('who may not record is told so', async ({ page, folder }) => {

@@ -21,6 +21,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string | null} unix path of the Unix socket
  * @property {() => Promise<number | null>} stop ends it by SIGINT, which waits for no calls, and gives the exit status
  * @property {() => Promise<void>} kill ends it by SIGKILL
+ * @property {() => Promise<void>} restart starts it again at the same ports, once it was killed
  * @property {number | undefined} pid its process; none of a reference
  * @property {number} media the UDP port of the first worker; 0 of a reference
  * @property {() => string} log what it wrote so far
@@ -53,22 +54,28 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
   const file = join(folder, 'portunus.toml');
   writeFileSync(file, configuration({ http, ofHttp, websocket, admin, media, socket, unix, basePath, extra: config }));
 
-  const child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8');
-    stream.on('data', (text) => {
-      output = (output + text).slice(-200_000);
-      onOutput(text);
-    });
-  }
-  const failed = once(child, 'error').then(([error]) => { throw error; });
-  const exited = once(child, 'exit');
+  let child;
+  let exited;
   const base = `http://127.0.0.1:${http}`;
-  try {
+  const run = async () => {
+    child = spawn(binary, ['--config', file, '--workers', String(workers)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const started = child;
+    running.add(started);
+    started.once('exit', () => running.delete(started));
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8');
+      stream.on('data', (text) => {
+        output = (output + text).slice(-200_000);
+        onOutput(text);
+      });
+    }
+    const failed = once(child, 'error').then(([error]) => { throw error; });
+    exited = once(child, 'exit');
     await Promise.race([failed, ready(`${base}${basePath}/info`, child)]);
+  };
+  try {
+    await run();
   } catch (error) {
     child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
@@ -81,12 +88,15 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
     admin: `http://127.0.0.1:${admin}/admin`,
     unix: socket,
     log: () => output,
-    pid: child.pid,
+    get pid() {
+      return child.pid;
+    },
     media,
     kill: async () => {
       child.kill('SIGKILL');
       await exited;
     },
+    restart: run,
     stop: async () => {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGINT');

@@ -1,11 +1,15 @@
 // One plugin handle and its PeerConnection: what the echo test and the video call have in common.
+import { endingOf, type Ending } from './ending';
+import { reconnecting } from './page';
 import type { Handle, Jsep, Session, Track } from './session';
 
 export interface CallEvents {
   /** A message of the plugin, with an offer or answer if it carries one. */
   message(data: Record<string, any>, jsep?: Jsep): void;
-  /** The connection came up, or went down with a reason. */
-  connected(up: boolean, reason?: string): void;
+  /** The connection came up, or went down for a reason. */
+  connected(up: boolean, ending?: Ending): void;
+  /** Media has come from neither side for some seconds: asks for new addresses and credentials, by an ICE restart. */
+  restart?(call: Call): Promise<void>;
   localTrack(track: MediaStreamTrack, on: boolean): void;
   remoteTrack(track: MediaStreamTrack, on: boolean, mid: string): void;
   dataOpen(): void;
@@ -23,14 +27,34 @@ export interface SendOptions {
   svc: string;
 }
 
+/** How long a connection may be disconnected before ICE is restarted, and how long that may take, in ms. */
+const DISCONNECTED = 1_500;
+const RESTARTING = 6_000;
+
 export class Call {
-  private constructor(private readonly handle: Handle) {}
+  private up = false;
+  private ice = '';
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly stop: () => void;
+
+  private constructor(
+    private readonly session: Session,
+    private readonly handle: Handle,
+    private readonly restart: CallEvents['restart'],
+  ) {
+    this.stop = session.onBack(() => this.up && this.ice !== 'connected' && this.ice !== 'completed' && this.restartSoon(0));
+  }
 
   static async attach(session: Session, plugin: string, events: CallEvents): Promise<Call> {
+    let call: Call | null = null;
     const handle = await session.attach(plugin, {
       onmessage: (data, jsep) => events.message(data, jsep),
       // The reason is passed by janus.js though its types do not say so.
-      webrtcState: ((up: boolean, reason?: string) => events.connected(up, reason)) as (up: boolean) => void,
+      webrtcState: ((up: boolean, reason?: string) => {
+        call?.wentUp(up);
+        events.connected(up, up ? undefined : endingOf(handle.getId(), reason));
+      }) as (up: boolean) => void,
+      iceState: (state) => call?.iceChanged(state),
       onlocaltrack: (track, on) => events.localTrack(track, on),
       onremotetrack: (track, mid, on, metadata) => {
         // A muted track is one from which nothing arrives for a moment, not one that ended.
@@ -40,9 +64,41 @@ export class Call {
       ondataopen: () => events.dataOpen(),
       ondata: (data: unknown, label: string) => events.data(data, label),
       slowLink: (uplink, lost) => events.slowLink(uplink, lost),
-      oncleanup: () => events.ended(),
+      oncleanup: () => {
+        call?.wentUp(false);
+        events.ended();
+      },
     });
-    return new Call(handle);
+    call = new Call(session, handle, events.restart);
+    return call;
+  }
+
+  private wentUp(up: boolean): void {
+    this.up = up;
+    clearTimeout(this.timer);
+    reconnecting(`call ${this.id}`, false);
+  }
+
+  private iceChanged(state: string): void {
+    this.ice = state;
+    clearTimeout(this.timer);
+    if (state === 'connected' || state === 'completed') reconnecting(`call ${this.id}`, false);
+    else if (this.up && (state === 'disconnected' || state === 'failed')) this.restartSoon(state === 'failed' ? 0 : DISCONNECTED);
+  }
+
+  private restartSoon(after: number): void {
+    clearTimeout(this.timer);
+    if (!this.restart) return;
+    this.timer = setTimeout(() => {
+      if (!this.peerConnection) return;
+      reconnecting(`call ${this.id}`, true);
+      // It is tried again if it does not help.
+      this.restart?.(this).then(
+        () => setTimeout(() => this.iceChanged(this.peerConnection?.iceConnectionState ?? 'closed'), DISCONNECTED),
+        () => {},
+      );
+      this.restartSoon(RESTARTING);
+    }, after);
   }
 
   /** The handle's id. */
@@ -57,25 +113,25 @@ export class Call {
 
   /** Sends a request to the plugin; its result arrives as a message. */
   send(body: Record<string, unknown>, jsep?: Jsep): Promise<void> {
-    return new Promise((resolve, reject) => {
+    return this.session.answered(() => new Promise((resolve, reject) => {
       this.handle.send({
         message: body as { request: string },
         jsep,
         success: () => resolve(),
         error: (reason) => reject(new Error(reason)),
       });
-    });
+    }));
   }
 
   /** Sends a request that the plugin answers at once. */
   ask(body: Record<string, unknown>): Promise<Record<string, any>> {
-    return new Promise((resolve, reject) => {
+    return this.session.answered(() => new Promise((resolve, reject) => {
       this.handle.send({
         message: body as { request: string },
         success: (data: unknown) => resolve((data ?? {}) as Record<string, any>),
         error: (reason) => reject(new Error(reason)),
       });
-    });
+    }));
   }
 
   /** Answers an offer, sending nothing. */
@@ -159,6 +215,8 @@ export class Call {
 
   /** Gives the handle up, and the PeerConnection with it. */
   detach(): void {
+    this.stop();
+    this.wentUp(false);
     this.handle.detach();
   }
 

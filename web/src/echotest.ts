@@ -2,35 +2,45 @@
 import { Call, type CallEvents } from './call';
 import type { Capture } from './capture';
 import { Controls, ReceivedLayers } from './controls';
+import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
-import { choose, element, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
 import { Stage } from './stage';
+import { Patience } from './patience';
 
 const options = pageOptions();
 choose(element<HTMLSelectElement>('bitrate'), options.bitrate);
 const setup = new Setup(options);
 const stage = new Stage();
 const figures = new FiguresPanel(element('figures'));
+const restart = async (live: Call) => live.send({}, await live.restartOffer());
 const controls = new Controls({
   call: () => call,
   configure: async (settings) => call?.send(settings),
-  restart: async (live) => live.send({}, await live.restartOffer()),
+  restart,
 });
+const patience = new Patience();
 
 let session: Session | null = null;
 let call: Call | null = null;
 let capture: Capture | null = null;
 let layers = new ReceivedLayers();
+/** The user has hung up. */
+let hungUp = false;
 
 const startButton = element<HTMLButtonElement>('start');
 startButton.addEventListener('click', () => void start());
-element('hangup').addEventListener('click', () => call?.hangup());
+element('hangup').addEventListener('click', () => {
+  hungUp = true;
+  call?.hangup();
+});
 status('Ready.');
 
 async function start(): Promise<void> {
   startButton.disabled = true;
+  hungUp = false;
   try {
     capture = await setup.capture(() => void start());
     if (!capture) return;
@@ -38,6 +48,7 @@ async function start(): Promise<void> {
     session ??= await connect(options.transport, lostServer);
     call ??= await Call.attach(session, 'janus.plugin.echotest', events);
     const offer = await call.offer(capture.stream, setup.sendOptions);
+    patience.start();
     await call.send(
       {
         audio: true,
@@ -62,16 +73,18 @@ const events: CallEvents = {
   message: (data, jsep) => {
     if (jsep) call?.accept(jsep).catch((error: unknown) => notice('error', `The server’s answer was refused: ${String(error)}`));
     if (data['error']) notice('error', `The server says: ${data['error']} (${data['error_code']})`);
-    if (data['result'] === 'done') notice('info', 'The echo test is over.');
     if (data['event'] === 'slow_link') notice('warning', `The server misses ${data['media']} packets: the network is slow or busy.`);
     const text = layers.update(data);
     if (text) figures.layer(text);
   },
-  connected: (up, reason) => {
-    status(up ? `Connected; signalling over ${session?.transport}.` : `Disconnected: ${reason ?? 'no reason given'}.`);
+  connected: (up, ending) => {
+    patience.stop();
+    if (!up) return over(ending);
+    status(`Connected; signalling over ${session?.transport}.`);
     const { simulcast, svc } = setup.sendOptions;
-    if (up) controls.showLayers(simulcast ? 'simulcast' : svc ? 'svc' : null);
+    controls.showLayers(simulcast ? 'simulcast' : svc ? 'svc' : null);
   },
+  restart,
   localTrack: (track, on) => stage.localTrack(track, on),
   remoteTrack: (track, on) => stage.remoteTrack(track, on),
   dataOpen: () => controls.enableText(true),
@@ -82,7 +95,15 @@ const events: CallEvents = {
   ended,
 };
 
+/** The server says that the connection is over, and why. */
+function over(ending?: Ending): void {
+  if (hungUp || !ending) return;
+  if (wasWanted(ending)) return notice('info', 'The echo test is over.');
+  endNotice('The echo test has ended.', ending, { label: 'Try again', id: 'again', run: () => { clearNotice(); void start(); } });
+}
+
 function ended(): void {
+  patience.stop();
   showLive(false);
   stage.clear();
   capture?.close();
@@ -96,7 +117,7 @@ function lostServer(reason: string): void {
   call?.hangup();
   call = null;
   ended();
-  notice('error', serverAway(reason));
+  notice('error', serverAway(reason), [{ label: 'Try again', id: 'again', run: () => { clearNotice(); void start(); } }]);
 }
 
 function showLive(live: boolean): void {

@@ -1,6 +1,7 @@
 // A handle of a plugin with rooms. Its requests go one after the other, each with its answer.
 import { accepted, type Answer } from './answer';
 import { Call, type CallEvents } from './call';
+import type { Ending } from './ending';
 import type { Jsep, Session } from './session';
 
 /** A plugin's name, and the difference between its answers and its events. */
@@ -13,8 +14,10 @@ export interface Plugin {
 export interface ExchangeEvents {
   /** Every message of the plugin, answers too. */
   message(data: Answer, jsep?: Jsep): void;
-  /** The connection came up, or went down with a reason. */
-  connected(up: boolean, reason?: string): void;
+  /** The connection came up, or went down for a reason. */
+  connected(up: boolean, ending?: Ending): void;
+  /** Restarts ICE. */
+  restart?(exchange: Exchange): Promise<unknown>;
   data?(text: unknown, label: string): void;
   /** A track of the server's arrives. */
   track?(track: MediaStreamTrack): void;
@@ -38,7 +41,7 @@ export class Exchange {
   private closed = false;
   private last: Promise<unknown> = Promise.resolve();
 
-  private constructor(readonly call: Call) {}
+  private constructor(readonly call: Call, private readonly session: Session) {}
 
   static async attach(session: Session, plugin: Plugin, events: ExchangeEvents): Promise<Exchange> {
     let exchange: Exchange | null = null;
@@ -47,7 +50,8 @@ export class Exchange {
         if (plugin.isAnswer(data)) exchange?.answered(data, jsep);
         events.message(data, jsep);
       },
-      connected: (up, reason) => events.connected(up, reason),
+      connected: (up, ending) => events.connected(up, ending),
+      restart: async () => void (exchange && (await events.restart?.(exchange))),
       localTrack: () => {},
       remoteTrack: (track, on) => on && events.track?.(track),
       dataOpen: () => {},
@@ -55,7 +59,7 @@ export class Exchange {
       slowLink: () => {},
       ended: () => {},
     };
-    exchange = new Exchange(await Call.attach(session, plugin.name, callEvents));
+    exchange = new Exchange(await Call.attach(session, plugin.name, callEvents), session);
     return exchange;
   }
 
@@ -88,9 +92,13 @@ export class Exchange {
 
   private async exchange(body: Record<string, unknown>, jsep?: Jsep): Promise<Answered> {
     if (this.closed) throw new Closed();
-    const answer = new Promise<Answered>((resolve, reject) => {
-      this.waiting = { resolve, reject };
-    });
+    // An answer that is under way when the connection is lost may not come.
+    const answer = this.session.answered(
+      () =>
+        new Promise<Answered>((resolve, reject) => {
+          this.waiting = { resolve, reject };
+        }),
+    );
     const [, { data, jsep: answered }] = await Promise.all([this.call.send(body, jsep), answer]);
     return { data: accepted(data), jsep: answered };
   }

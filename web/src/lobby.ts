@@ -33,11 +33,16 @@ export class Lobby<Listed extends ListedRoom> {
   private readonly room = element<HTMLInputElement>('room');
   private readonly pin = element<HTMLInputElement>('pin');
   private timer?: ReturnType<typeof setTimeout>;
+  /** Resolves when the list was read for the first time. */
+  readonly ready: Promise<void>;
+  private read = () => {};
   private listed: Listed[] = [];
   private shown = '';
+  private made = { room: '', secret: '' };
   private away = false;
 
   constructor(private readonly actions: LobbyActions<Listed>) {
+    this.ready = new Promise((done) => (this.read = done));
     element<HTMLFormElement>('join-form').addEventListener('submit', (event) => {
       event.preventDefault();
       actions.join();
@@ -55,13 +60,16 @@ export class Lobby<Listed extends ListedRoom> {
     return element<HTMLInputElement>('name').value.trim();
   }
 
-  /** The secret of a room that was made here. */
+  /** The secret of a room that was made here, or that was entered for it. */
   get secret(): string {
-    return element<HTMLInputElement>('secret').value;
+    const field = document.querySelector<HTMLInputElement>('input#secret');
+    return field?.value || (this.made.room === this.room.value.trim() ? this.made.secret : '');
   }
 
   set secret(secret: string) {
-    element<HTMLInputElement>('secret').value = secret;
+    this.made = { room: this.room.value.trim(), secret };
+    const field = document.querySelector<HTMLInputElement>('input#secret');
+    if (field) field.value = secret;
   }
 
   get enteredPin(): string {
@@ -104,9 +112,14 @@ export class Lobby<Listed extends ListedRoom> {
     }
   }
 
+  /** Returns what the list told of a room last. */
+  listedRoom(id: Id): Listed | undefined {
+    return this.listed.find(({ room }) => room === id);
+  }
+
   /** The name of a room. */
   describe(id: Id): string {
-    return this.listed.find(({ room }) => room === id)?.description ?? `Room ${id}`;
+    return this.listedRoom(id)?.description ?? `Room ${id}`;
   }
 
   private async refresh(): Promise<void> {
@@ -115,6 +128,7 @@ export class Lobby<Listed extends ListedRoom> {
     try {
       const { list } = await this.actions.ask({ request: 'list' });
       this.showList(list as Listed[]);
+      this.read();
       if (this.away) this.actions.back();
       this.away = false;
     } catch (error) {

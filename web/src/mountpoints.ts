@@ -1,6 +1,8 @@
 // The list of mountpoints: what there is, whether media comes in, and how to feed it.
 import { feeds, hasMore, unfed, type Feed, type MountpointInfo, type StreamInfo } from './feed';
 import { make } from './make';
+import { showPublisher } from './publisher';
+import { below } from './session';
 
 /** A mountpoint as `list` tells it. */
 export interface Listed {
@@ -87,7 +89,10 @@ class Row {
   private readonly pinForm = make('form', { className: 'text-form' });
   private readonly feed = make('details');
   private readonly feedBody = make('div', { className: 'stack' });
+  private readonly publisher = make('div');
   private current: Listed;
+  /** What feeds it, asked for once; undefined while it is not known. */
+  private kind: string | undefined;
 
   constructor(mountpoint: Listed, private readonly actions: ListActions) {
     this.current = mountpoint;
@@ -110,8 +115,21 @@ class Row {
   update(mountpoint: Listed): void {
     this.current = mountpoint;
     this.title.textContent = `${mountpoint.description} (${mountpoint.id})`;
-    this.state.textContent = stateOf(mountpoint);
+    this.state.textContent = stateOf(mountpoint, this.kind);
+    if (this.kind === undefined) void this.askKind();
     this.play.setAttribute('aria-label', `Play ${mountpoint.description}`);
+  }
+
+  /** The list does not say what feeds a mountpoint. */
+  private async askKind(): Promise<void> {
+    this.kind = '';
+    try {
+      const info = await this.actions.info(this.current);
+      this.kind = info.rtsp ? 'rtsp' : info.whip ? 'whip' : info.type;
+      this.update(this.current);
+    } catch {
+      // It stays unknown.
+    }
   }
 
   playing(on: boolean): void {
@@ -145,10 +163,12 @@ class Row {
   private async showFeeds(secret?: string): Promise<void> {
     try {
       const info = await this.actions.info(this.current, secret);
-      const { origin, hostname } = window.location;
+      const { hostname } = window.location;
+      const origin = below('').href.replace(/\/$/, '');
       const ways = feeds(info, { origin, host: hostname.replace(/^\[|\]$/g, '') });
       const shown = ways.length > 0 ? ways.map(block) : [make('p', { className: 'soft', text: unfed(info), testid: 'unfed' })];
-      this.feedBody.replaceChildren(...shown, ...(hasMore(info) ? [this.askSecret()] : []));
+      if (info.whip) showPublisher(this.publisher, info.id, { required: info.token_required === true, known: info.token ?? info.secret ?? '' });
+      this.feedBody.replaceChildren(...(info.whip ? [this.publisher] : []), ...shown, ...(hasMore(info) ? [this.askSecret()] : []));
     } catch (error) {
       this.feedBody.replaceChildren(make('p', { text: `That cannot be told: ${String(error)}` }));
     }
@@ -216,7 +236,13 @@ function isRefused({ age_ms, waiting, refused }: ListedStream): boolean {
   return refused !== undefined && refused.age_ms < AWAY && !isTaken;
 }
 
-function stateOf({ type, enabled, media = [] }: Listed): string {
+/** Why there is no source, by the kind of the mountpoint. */
+const NO_SOURCE: Record<string, string> = {
+  rtsp: 'no source: its RTSP server is not connected',
+  whip: 'no source: nobody publishes',
+};
+
+function stateOf({ type, enabled, media = [] }: Listed, kind = ''): string {
   const kinds = media.map((stream) => stream.label || stream.type).join(', ');
   const ages = media.flatMap((stream) => (stream.waiting ? [] : (stream.age_ms ?? [])));
   const youngest = ages.length > 0 ? Math.min(...ages) : undefined;
@@ -227,7 +253,7 @@ function stateOf({ type, enabled, media = [] }: Listed): string {
   else if (youngest !== undefined) flow = youngest < AWAY ? 'media comes in' : `no media for ${duration(youngest)}`;
   else if (media.some((stream) => stream.waiting)) flow = 'waits for media: nothing has come so far';
   // Files have no streams in the list, and ports an age from the start.
-  else if (media.length > 0) flow = 'no source: nobody publishes, or its RTSP server is not connected';
+  else if (media.length > 0) flow = NO_SOURCE[kind] ?? 'no source';
   return [flow, kinds].filter(Boolean).join(' · ');
 }
 

@@ -1,7 +1,8 @@
 // The page of plain RTP: two handles of the NoSIP plugin, which call each other through the server.
 import { Call } from './call';
 import { CaptureError, open, type Capture, type SourceKind } from './capture';
-import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { wasWanted, type Ending } from './ending';
+import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { connect, type Jsep, type Session, type Track } from './session';
 
 const options = pageOptions();
@@ -19,11 +20,11 @@ class End {
     video.srcObject = this.received;
   }
 
-  static async open(session: Session, video: string, ended: () => void): Promise<End> {
+  static async open(session: Session, video: string, ended: (ending: Ending) => void): Promise<End> {
     let end: End | null = null;
     const call = await Call.attach(session, 'janus.plugin.nosip', {
       message: (data, jsep) => end?.message(data, jsep),
-      connected: (up, reason) => !up && reason && ended(),
+      connected: (up, ending) => !up && ending && ended(ending),
       localTrack: () => {},
       remoteTrack: (track, on) => end?.track(track, on),
       dataOpen: () => {},
@@ -82,7 +83,10 @@ async function start(): Promise<void> {
   try {
     session ??= await connect(options.transport, lostServer);
     capture = await open(source.value as SourceKind, { width: 640, height: 360, camera: '', microphone: '' });
-    const lost = () => stop('The connection was lost.');
+    const lost = (ending: Ending): void => {
+      stop('The call has ended.');
+      if (!wasWanted(ending)) endNotice('The call has ended.', ending, { label: 'Try again', id: 'again', run: () => void start() });
+    };
     ends = [await End.open(session, 'caller-video', lost), await End.open(session, 'callee-video', lost)];
     await dial(ends[0] as End, ends[1] as End, capture.stream);
   } catch (error) {

@@ -1,5 +1,6 @@
 // Common parts of all pages: finding elements, showing notices, reading options from the address.
 import { AccessDenied } from './access';
+import { explainEnding, whyServerLeaves, type Ending } from './ending';
 import type { SourceKind } from './capture';
 import type { Transport } from './session';
 
@@ -27,6 +28,9 @@ export interface NoticeAction {
   run(): void;
 }
 
+/** Shown in a page of another site, or by `?embed=1`: what leads elsewhere is left out. */
+document.body.classList.toggle('embedded', window.top !== window || new URLSearchParams(window.location.search).get('embed') === '1');
+
 /** Tells the user something, in a region that screen readers announce; a later notice replaces it. */
 export function notice(kind: 'info' | 'warning' | 'error', text: string, actions: NoticeAction[] = []): void {
   const root = element('notice');
@@ -46,6 +50,37 @@ export function notice(kind: 'info' | 'warning' | 'error', text: string, actions
   row.className = 'row';
   row.append(...buttons);
   root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []));
+}
+
+/** Tells the user why a call or its connection ended, and what may help. `again` tries once more. */
+export function endNotice(what: string, ending: Ending, again?: NoticeAction): void {
+  notice('error', [what, explainEnding(ending)].filter(Boolean).join(' '), again ? [again] : []);
+  if (!/^(ICE|DTLS) failed|^no reason/.test(ending.reason)) return;
+  const link = document.createElement('a');
+  link.href = 'check.html';
+  link.textContent = 'Check the connection from here';
+  link.dataset['testid'] = 'to-check';
+  element('notice').append(link);
+}
+
+/** What is being connected again. */
+const missing = new Set<string>();
+
+/** Shows that something of the page is being connected again, or no longer. */
+export function reconnecting(what: string, on: boolean): void {
+  if (on) missing.add(what);
+  else missing.delete(what);
+  let shown = document.getElementById('reconnecting');
+  if (!shown) {
+    if (missing.size === 0) return;
+    shown = document.createElement('p');
+    shown.id = 'reconnecting';
+    shown.dataset['testid'] = 'reconnecting';
+    shown.setAttribute('role', 'status');
+    document.body.append(shown);
+  }
+  shown.hidden = missing.size === 0;
+  shown.textContent = missing.size === 0 ? '' : 'Reconnecting…';
 }
 
 export function clearNotice(): void {
@@ -94,5 +129,8 @@ export function choose(select: HTMLSelectElement, value: string): void {
 export function serverAway(reason: unknown): string {
   if (reason instanceof AccessDenied) return reason.message;
   const detail = reason instanceof Error ? reason.message : String(reason);
+  if (/being drained/.test(detail)) return 'The server is being drained: it takes nobody new. Try again later, or use another server.';
+  const leaves = whyServerLeaves();
+  if (leaves) return leaves;
   return `The server cannot be reached. Is it running? (${detail})`;
 }

@@ -25,6 +25,8 @@ export const KINDS = {
   time: { write: time, least: 0.01 },
   /** Of simulcast or SVC, the lowest is 0. */
   layer: { write: (layer: number) => String(layer), least: 2 },
+  count: { write: (number: number) => String(Math.round(number)), least: 2 },
+  share: { write: percent, least: 0.1 },
 };
 
 export type PlotKind = keyof typeof KINDS;

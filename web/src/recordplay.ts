@@ -1,12 +1,16 @@
 // The record & play page: what is sent becomes a file of the server, and plays again.
 import { Call, type CallEvents } from './call';
 import { CaptureError, type SourceKind } from './capture';
-import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { wasWanted } from './ending';
 import { PositionBar } from './position';
 import { connect, type Jsep, type Session } from './session';
 import { RecordingList, type Recorded } from './shelf/list';
 import { Recorder } from './shelf/recorder';
-import { Tiles } from './tiles';
+import { Player } from './player';
+
+/** How often the list is read again, in milliseconds. */
+const REFRESH = 5000;
 
 const options = pageOptions();
 const name = element<HTMLInputElement>('name');
@@ -16,7 +20,7 @@ const format = element<HTMLSelectElement>('format');
 const recordButton = element<HTMLButtonElement>('record');
 const pause = element<HTMLButtonElement>('pause');
 const hold = element<HTMLButtonElement>('hold');
-const tiles = new Tiles(element('tiles'));
+const tiles = new Player(element('tiles'));
 const list = new RecordingList(element('list'), element('none'), (recorded) => void play(recorded));
 const position = new PositionBar(element('position'), (at) => run(player?.send({ request: 'seek', position: Math.round(at * 1000) })), false);
 
@@ -47,6 +51,8 @@ pause.addEventListener('click', () => {
   run(player?.send({ request: paused ? 'resume' : 'pause' }));
 });
 void refresh().then(() => status('Ready.'));
+// Others record, too.
+setInterval(() => !document.hidden && session && !recorder && void refresh(), REFRESH);
 
 async function attached(): Promise<Call> {
   session ??= await connect(options.transport, lostServer);
@@ -137,14 +143,18 @@ const events: CallEvents = {
       case 'seeking':
         return position.goesOn(result.position / 1000);
       case 'done':
+        tiles.pause(true);
         return status('Played.');
     }
   },
-  connected: (up, reason) => {
+  connected: (up, ending) => {
     if (up) {
       status('Playing.');
       position.goesOn(0);
-    } else if (current && reason !== 'Close PC') notice('warning', `The connection was lost: ${reason ?? 'no reason given'}.`);
+    } else if (current && ending && !wasWanted(ending)) {
+      const what = current;
+      endNotice('Playing has ended.', ending, { label: 'Play again', id: 'again', run: () => { clearNotice(); void play(what); } });
+    }
   },
   localTrack: () => {},
   remoteTrack: (track, on, mid) => tiles.track(track, on, mid, current?.name ?? ''),
@@ -163,6 +173,7 @@ async function answer(offer: Jsep, duration?: number): Promise<void> {
     const ours = await live.receive(offer);
     await live.send({ request: 'start' }, ours);
     element('player').hidden = false;
+    tiles.start(() => live.peerConnection);
     element('player-title').textContent = current.name;
     position.show(duration === undefined ? undefined : duration / 1000);
     showPaused(false);
@@ -177,6 +188,7 @@ function showPaused(paused: boolean): void {
   pause.setAttribute('aria-pressed', String(paused));
   pause.textContent = paused ? 'Go on' : 'Pause';
   position.stand(paused);
+  tiles.pause(paused);
 }
 
 /** Nothing is played any more. */

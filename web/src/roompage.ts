@@ -2,8 +2,11 @@
 import { Refused, type Answer, type Id } from './answer';
 import { copyLink } from './link';
 import { Lobby, type ListedRoom } from './lobby';
-import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, notice, pageOptions, reconnecting, serverAway } from './page';
 import { connect, type Session } from './session';
+
+/** For how long a page tries to come back to its room, in ms. */
+const PATIENCE = 120_000;
 
 /** The plugin's codes of what the pages treat alike. */
 export interface RoomCodes {
@@ -35,12 +38,14 @@ export interface RoomPageParts<Listed extends ListedRoom> {
   creation(): Record<string, unknown>;
   /** Joins a room. */
   enter(session: Session, entrant: Entrant): Promise<void>;
-  /** The user is in the room, which is shown. */
-  entered(description: string): void;
+  /** The user is in the room, which is shown, as the list tells of it if it does. */
+  entered(description: string, room?: Listed): void;
   /** Leaves the room. */
   leave(): Promise<void>;
   /** Ends everything here; the server knows already, or is away. */
   close(): void;
+  /** The server has forgotten the user, who is to come back to the room: ends what was with the server. Without it, `close` does. */
+  suspend?(): void;
   /** The lobby is shown. */
   away(): void;
   /** Why something was refused, in words for the user. */
@@ -54,6 +59,8 @@ export class RoomPage<Listed extends ListedRoom> {
   private readonly options = pageOptions();
   private readonly lobby: Lobby<Listed>;
   private session: Session | null = null;
+  /** The room that the user is in. */
+  private inside: Entrant | null = null;
   private asking: { ask(body: Record<string, unknown>): Promise<Answer> } | null = null;
 
   constructor(private readonly parts: RoomPageParts<Listed>) {
@@ -72,6 +79,8 @@ export class RoomPage<Listed extends ListedRoom> {
     element('pin-field').hidden = !this.query.has('pin');
     element<HTMLInputElement>('pin').value = this.query.get('pin') ?? '';
     this.showLobby();
+    // A link or a page around this one leads into a room at once.
+    if (this.query.get('join') === '1' && this.query.has('room') && this.lobby.name) void this.lobby.ready.then(() => this.join());
   }
 
   /** Joins the room that is entered in the lobby. */
@@ -84,14 +93,16 @@ export class RoomPage<Listed extends ListedRoom> {
     try {
       const room = await lobby.roomId();
       if (!this.session) return;
-      await parts.enter(this.session, { room, name: lobby.name, pin: lobby.enteredPin, secret: lobby.secret });
+      const entrant = { room, name: lobby.name, pin: lobby.enteredPin, secret: lobby.secret };
+      await parts.enter(this.session, entrant);
+      this.inside = entrant;
       lobby.hide();
       element('meeting').hidden = false;
       query.set('room', String(room));
       query.delete('pin');
       history.replaceState(null, '', `?${query}`);
       status(`In the room as ${lobby.name}; signalling over ${this.session.transport}.`);
-      parts.entered(lobby.describe(room));
+      parts.entered(lobby.describe(room), lobby.listedRoom(room));
     } catch (error) {
       this.showLobby();
       status('Not in a room.');
@@ -129,6 +140,7 @@ export class RoomPage<Listed extends ListedRoom> {
   }
 
   private showLobby(): void {
+    this.inside = null;
     this.parts.away();
     element('meeting').hidden = true;
     element('link').hidden = true;
@@ -139,9 +151,43 @@ export class RoomPage<Listed extends ListedRoom> {
   private lostServer(reason: string): void {
     this.session = null;
     this.asking = null;
-    this.parts.close();
+    const { inside, parts } = this;
+    if (inside) {
+      (parts.suspend ?? parts.close).call(parts);
+      return void this.comeBack(inside, reason);
+    }
+    parts.close();
     this.showLobby();
     notice('error', serverAway(reason));
+  }
+
+  /** Joins the same room again, once there is a server. */
+  private async comeBack(entrant: Entrant, reason: string): Promise<void> {
+    reconnecting('room', true);
+    status('Reconnecting…');
+    let failure: unknown = new Error(reason);
+    const deadline = Date.now() + PATIENCE;
+    for (let pause = 500; this.inside === entrant && Date.now() < deadline; pause = Math.min(2 * pause, 5_000)) {
+      try {
+        this.session = await connect(this.options.transport, (why) => this.lostServer(why));
+        await this.parts.enter(this.session, entrant);
+        reconnecting('room', false);
+        // The user has left meanwhile.
+        if (this.inside !== entrant) return void (await this.parts.leave().catch(() => {}));
+        clearNotice();
+        return status(`In the room as ${entrant.name}; signalling over ${this.session.transport}.`);
+      } catch (error) {
+        failure = error;
+        // It is another server by now, or its rooms are others.
+        if (error instanceof Refused) break;
+      }
+      await new Promise((done) => setTimeout(done, pause));
+    }
+    reconnecting('room', false);
+    if (this.inside !== entrant) return;
+    this.parts.close();
+    this.showLobby();
+    notice('error', this.session ? this.parts.explain(failure) : serverAway(failure), [{ label: 'Try again', id: 'again', run: () => void this.join() }]);
   }
 }
 

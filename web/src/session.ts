@@ -3,6 +3,8 @@ import Janus, { type JanusJS } from 'janus-gateway';
 import adapter from 'webrtc-adapter';
 import { access, AccessDenied, askAccess, forgetAccess, keepAccess, type Access } from './access';
 import { IceServers } from './ice-servers';
+import { isOver, noteEnding, noteWelcome } from './ending';
+import { reconnecting } from './page';
 
 export type Transport = 'auto' | 'ws' | 'http';
 export type Jsep = JanusJS.JSEP;
@@ -21,9 +23,19 @@ export interface ServerInfo {
   transports?: Record<string, { name: string }>;
 }
 
+/** For how many seconds the server keeps a session of these pages that has lost its connection. */
+const RECLAIM = 45;
+/** How long an attempt to connect again may take, in ms. */
+const ATTEMPT = 5_000;
+
+/** The address of `path`, which is below the folder of this page: a proxy may have put the pages anywhere. */
+export function below(path: string): URL {
+  return new URL(path.replace(/^\//, ''), new URL('.', window.location.href));
+}
+
 /** The path of the Janus API, which the server writes into its pages. */
 export function apiPath(): string {
-  return document.querySelector<HTMLMetaElement>('meta[name="portunus-api"]')?.content ?? '/janus';
+  return below(document.querySelector<HTMLMetaElement>('meta[name="portunus-api"]')?.content ?? '/janus').pathname;
 }
 
 /** Addresses of the Janus API on the host that served this page, in the order in which they are tried. */
@@ -76,15 +88,31 @@ async function open(transport: Transport, lost: (why: string) => void): Promise<
 
 function initialised(): Promise<void> {
   const dependencies = Janus.useDefaultDependencies({ adapter });
-  const { newWebSocket } = dependencies;
-  dependencies.newWebSocket = (server, protocol) => (socket = newWebSocket(server, protocol));
+  const { newWebSocket, httpAPICall } = dependencies;
+  dependencies.newWebSocket = (server, protocol) => (socket = watched(newWebSocket(server, protocol)));
+  dependencies.httpAPICall = (url, options) => {
+    const success = options.success as ((answer: unknown) => void) | undefined;
+    httpAPICall(url, { ...options, success: (answer: unknown) => (noteEnding(answer), success?.(answer)) } as typeof options);
+  };
   return new Promise((done) => {
     Janus.init({ debug: [], dependencies, callback: () => done() });
   });
 }
 
+/** Adds to a connection of janus.js what that does not do by itself. */
+function watched(made: WebSocket): WebSocket {
+  made.addEventListener('message', ({ data }) => noteEnding(JSON.parse(String(data))));
+  const [send, listen] = [made.send.bind(made), made.addEventListener.bind(made)];
+  // The session shall outlive the connection.
+  made.send = (text) => send(String(text).replace(/^\{"janus":"create",/, `$&"reclaim_session_timeout":${RECLAIM},`));
+  // The end of a connection that another has replaced is no news.
+  made.addEventListener = (type: string, listener: any) => listen(type, (event: Event) => (type !== 'close' || made === socket) && listener(event));
+  return made;
+}
+
 function create(transport: Transport, shown: Access, lost: (why: string) => void): Promise<Session> {
   return new Promise((resolve, reject) => {
+    let session: Session | null = null;
     let settled = false;
     const iceServers = new IceServers();
     const janus = new Janus({
@@ -95,12 +123,14 @@ function create(transport: Transport, shown: Access, lost: (why: string) => void
       destroyOnUnload: true,
       success: () => {
         settled = true;
+        noteWelcome();
         // They are there before the first PeerConnection is.
         const asked = iceServers.follow(`${apiPath()}/${janus.getSessionId()}`, shown);
-        void asked.then(() => resolve(new Session(janus, iceServers)));
+        void asked.then(() => resolve((session = new Session(janus, iceServers, lost))));
       },
       error: (reason: unknown) => {
         const text = String(reason);
+        if (session) return void session.connectionLost(text);
         iceServers.stop();
         if (settled) return lost(text);
         settled = true;
@@ -112,11 +142,21 @@ function create(transport: Transport, shown: Access, lost: (why: string) => void
   });
 }
 
+type State = 'connected' | 'reclaiming' | 'over';
+
 export class Session {
+  private state: State = 'connected';
+  private readonly back = new Set<() => void>();
+  private readonly pending = new Set<(error: Error) => void>();
+
   constructor(
     private readonly janus: Janus,
     private readonly iceServers: IceServers,
-  ) {}
+    private readonly lost: (why: string) => void,
+  ) {
+    // A network that has changed is noticed here long before a connection by TCP ends.
+    window.addEventListener('online', this.networkChanged);
+  }
 
   get transport(): 'WebSocket' | 'HTTP' {
     return this.janus.getServer().startsWith('ws') ? 'WebSocket' : 'HTTP';
@@ -128,16 +168,100 @@ export class Session {
   }
 
   attach(plugin: string, callbacks: JanusJS.PluginCallbacks): Promise<Handle> {
-    return new Promise((success, reject) => {
-      this.janus.attach({ ...callbacks, plugin, success, error: (reason) => reject(attachError(reason)) });
+    return this.answered(
+      () =>
+        new Promise((success, reject) => {
+          this.janus.attach({ ...callbacks, plugin, success, error: (reason) => reject(attachError(reason)) });
+        }),
+    );
+  }
+
+  /** Runs a request once there is a connection. It fails if the connection is lost before the answer. */
+  answered<T>(request: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.state === 'over') return reject(new Error('The session with the server is over.'));
+      this.pending.add(reject);
+      const run = (): void => {
+        request()
+          .then(resolve, reject)
+          .finally(() => this.pending.delete(reject));
+      };
+      if (this.state === 'connected') return run();
+      const stop = this.onBack(() => (stop(), run()));
     });
   }
 
+  /** Calls `run` each time that the session has been taken over by a new connection. Returns how to end that. */
+  onBack(run: () => void): () => void {
+    this.back.add(run);
+    return () => this.back.delete(run);
+  }
+
   close(): Promise<void> {
-    this.iceServers.stop();
+    this.end();
     return new Promise((done) => {
       this.janus.destroy({ cleanupHandles: true, success: done, error: () => done() });
     });
+  }
+
+  /** The connection is gone: takes the session over with a new one, as long as the server keeps it. */
+  async connectionLost(why: string): Promise<void> {
+    if (this.state !== 'connected') return;
+    if (isOver(this.id)) {
+      this.end();
+      return this.lost(why);
+    }
+    this.state = 'reclaiming';
+    this.fail(new Error('The connection to the server was lost. Try again.'));
+    reconnecting('session', true);
+    const deadline = Date.now() + RECLAIM * 1000;
+    for (let pause = 250; Date.now() < deadline; pause = Math.min(2 * pause, 3_000)) {
+      const refused = await this.claim();
+      if ((this.state as State) === 'over') return reconnecting('session', false);
+      if (refused === null) {
+        this.state = 'connected';
+        reconnecting('session', false);
+        for (const run of [...this.back]) run();
+        return;
+      }
+      if (refused.startsWith('No such session')) break;
+      await new Promise((done) => setTimeout(done, pause));
+    }
+    reconnecting('session', false);
+    this.end();
+    this.lost(why);
+  }
+
+  /** Opens a connection and claims the session. Returns why that failed, or null. */
+  private claim(): Promise<string | null> {
+    return new Promise((done) => {
+      const old = socket;
+      const failed = (reason: string): void => {
+        if (socket !== old) socket?.close();
+        done(reason);
+      };
+      const timer = setTimeout(() => failed('It takes too long'), ATTEMPT);
+      const settle = (run: () => void) => () => (clearTimeout(timer), run());
+      this.janus.reconnect({ success: settle(() => done(null)), error: (reason: unknown) => settle(() => failed(String(reason)))() });
+      if (old !== socket) old?.close();
+    });
+  }
+
+  private readonly networkChanged = (): void => {
+    if (this.transport === 'WebSocket') void this.connectionLost('The network has changed');
+  };
+
+  private fail(error: Error): void {
+    for (const reject of [...this.pending]) reject(error);
+    this.pending.clear();
+  }
+
+  private end(): void {
+    this.state = 'over';
+    this.iceServers.stop();
+    this.back.clear();
+    window.removeEventListener('online', this.networkChanged);
+    this.fail(new Error('The session with the server is over.'));
   }
 }
 

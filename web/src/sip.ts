@@ -1,7 +1,7 @@
 // The phone page: an account of a SIP server, with calls in and out.
 import { Sending } from './audio/sending';
 import { CaptureError, open, openDevice } from './capture';
-import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { AccountForm, keep, kept } from './phone/account';
 import { type Account, address, ending, registrationFailure, shown } from './phone/api';
 import { Card } from './phone/card';
@@ -11,7 +11,7 @@ import { Messages } from './phone/messages';
 import { Phone, type PhoneEvents } from './phone/phone';
 import { Tones } from './phone/tones';
 import { Whereabouts } from './phone/whereabouts';
-import { Sounds } from './room/sounds';
+import { Sounds } from './sounds';
 import { connect, type Session } from './session';
 
 const options = pageOptions();
@@ -149,7 +149,9 @@ const events: PhoneEvents = {
   },
   ended: (line, peer, code, reason) => {
     following.delete(line);
-    const why = ending(code, reason, named(peer, line.displayname));
+    const name = named(peer, line.displayname);
+    if (line.lost) return endNotice(`The call with ${name} has ended.`, line.lost);
+    const why = ending(code, reason, name);
     if (why) notice(/elsewhere/i.test(reason) ? 'info' : 'warning', why);
   },
   failed: (error) => failed(error),

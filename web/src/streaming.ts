@@ -4,10 +4,12 @@ import type { MountpointInfo, StreamInfo } from './feed';
 import { FiguresPanel } from './figures';
 import { LayerChoice } from './layers';
 import { MountpointList, type Listed } from './mountpoints';
-import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { PositionBar } from './position';
 import { connect, type Jsep, type Session } from './session';
-import { Tiles } from './tiles';
+import { Player, type Playing } from './player';
+import { wasWanted, type Ending } from './ending';
+import { Patience } from './patience';
 
 /** How often the list is read again, in milliseconds. */
 const REFRESH = 3000;
@@ -19,7 +21,8 @@ const STOP_LIMIT = 2000;
 const PIN_NEEDED = [453, 457];
 
 const options = pageOptions();
-const tiles = new Tiles(element('tiles'));
+const player = new Player(element('tiles'), (playing, words) => shows(playing, words));
+const patience = new Patience();
 const figures = new FiguresPanel(element('figures'), { receiveOnly: true });
 const layers = new LayerChoice(element('layers'), (settings) => run(call?.send({ request: 'configure', ...settings })));
 const list = new MountpointList(element('streams'), element('none'), {
@@ -28,19 +31,31 @@ const list = new MountpointList(element('streams'), element('none'), {
 });
 const position = new PositionBar(element('position'), (position) => run(call?.send({ request: 'seek', position })));
 const pause = element<HTMLButtonElement>('pause');
+/** The user has stopped it. */
+let stopped = false;
 /** Who has paused wants to go on. */
 let goesOn = false;
 
 let session: Session | null = null;
 let call: Call | null = null;
 /** The present mountpoint and its streams. */
-let current: { mountpoint: Listed; streams: StreamInfo[]; duration?: number } | null = null;
+let current: { mountpoint: Listed; pin?: string; streams: StreamInfo[]; duration?: number } | null = null;
+/** What was played when the server went away: it is played again when the server is back. */
+let comeBack: { id: number | string; pin?: string } | null = null;
 /** The mountpoint to play once the former has stopped. */
 let next: { mountpoint: Listed; pin?: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let stopping: ReturnType<typeof setTimeout> | undefined;
 
 element('stop').addEventListener('click', () => stop());
+element('embed').addEventListener('click', () => {
+  const field = element<HTMLInputElement>('embed-code');
+  const address = new URL('streaming.html', window.location.href);
+  address.search = new URLSearchParams({ play: String(current?.mountpoint.id), embed: '1' }).toString();
+  field.value = `<iframe src="${address.href.replace(/&/g, '&amp;')}" allow="autoplay; fullscreen" width="640" height="400"></iframe>`;
+  field.hidden = !field.hidden;
+  field.select();
+});
 pause.addEventListener('click', () => {
   goesOn = pause.getAttribute('aria-pressed') === 'true';
   run(call?.send({ request: goesOn ? 'start' : 'pause' }));
@@ -63,6 +78,9 @@ async function refresh(): Promise<void> {
       clearNotice();
       status('Ready.');
       playAsked(mountpoints as Listed[]);
+      const before = comeBack && (mountpoints as Listed[]).find(({ id }) => id === comeBack?.id);
+      if (before && !current) void play(before, comeBack?.pin);
+      comeBack = null;
     }
   } catch (error) {
     if (!session) notice('error', serverAway(error));
@@ -113,7 +131,8 @@ async function play(mountpoint: Listed, pin?: string): Promise<void> {
     next = { mountpoint, pin };
     return stop();
   }
-  current = { mountpoint, streams: mountpoint.media ?? [] };
+  current = { mountpoint, pin, streams: mountpoint.media ?? [] };
+  stopped = false;
   status('Connecting…');
   list.playing(mountpoint.id);
   try {
@@ -129,6 +148,7 @@ async function play(mountpoint: Listed, pin?: string): Promise<void> {
 
 /** The server hangs up when it has stopped. Hanging up before would let its hangup end whatever is played next. */
 function stop(): void {
+  stopped = true;
   run(call?.send({ request: 'stop' }));
   clearTimeout(stopping);
   stopping = setTimeout(() => call?.hangup(), STOP_LIMIT);
@@ -157,19 +177,20 @@ const events: CallEvents = {
       case 'seeking':
         return position.goesOn(result.position);
       case 'stopped':
-        notice('info', 'The mountpoint is gone.');
+        if (current && !stopped) notice('info', 'The mountpoint is gone.');
         break;
       case 'kicked_all':
         notice('info', 'The server has ended all viewers of this mountpoint.');
         break;
     }
   },
-  connected: (up, reason) => {
-    if (up) status(`Playing; signalling over ${session?.transport}.`);
-    else if (current) status(`Disconnected: ${reason ?? 'no reason given'}.`);
+  connected: (up, ending) => {
+    patience.stop();
+    if (!up && current && ending) over(current.mountpoint, ending);
   },
+  restart: async (live) => live.send({ request: 'watch', id: current?.mountpoint.id, restart: true }),
   localTrack: () => {},
-  remoteTrack: (track, on, mid) => tiles.track(track, on, mid, labelOf(mid)),
+  remoteTrack: (track, on, mid) => player.track(track, on, mid, labelOf(mid)),
   dataOpen: () => {},
   data: (data) => line(typeof data === 'string' ? data : `${(data as ArrayBuffer).byteLength} bytes`),
   slowLink: (uplink, lost) => {
@@ -187,6 +208,8 @@ async function answer(offer: Jsep, update: boolean): Promise<void> {
     if (update) return;
     showPlayer(current);
     figures.start(() => live.peerConnection);
+    player.start(() => live.peerConnection);
+    patience.start();
   } catch (error) {
     failed(`The offer could not be answered: ${message(error)}`);
     stop();
@@ -205,7 +228,21 @@ function showPlayer({ mountpoint, streams, duration }: NonNullable<typeof curren
   element('player').scrollIntoView({ block: 'nearest' });
 }
 
+/** The connection has ended while a mountpoint was played. */
+function over(mountpoint: Listed, ending: Ending): void {
+  if (wasWanted(ending) || next) return;
+  endNotice('Playing has ended.', ending, { label: 'Play again', id: 'again', run: () => void play(mountpoint) });
+}
+
+/** Something else becomes of what is played. */
+function shows(playing: Playing, words: string): void {
+  if (!current) return;
+  position.stand(playing !== 'playing');
+  status(playing === 'playing' ? `Playing; signalling over ${session?.transport}.` : words);
+}
+
 function showPaused(paused: boolean): void {
+  player.pause(paused);
   pause.setAttribute('aria-pressed', String(paused));
   pause.textContent = paused ? 'Go on' : 'Pause';
 }
@@ -239,7 +276,8 @@ function failed(text: string, code?: number): void {
 
 function ended(): void {
   clearTimeout(stopping);
-  tiles.clear();
+  patience.stop();
+  player.clear();
   figures.stop();
   position.show(undefined);
   element('player').hidden = true;
@@ -254,12 +292,14 @@ function ended(): void {
 }
 
 function lostServer(reason: string): void {
+  const before = next ?? current;
   session = null;
   call?.hangup();
   call = null;
   next = null;
   ended();
   notice('error', serverAway(reason));
+  if (before) comeBack = { id: before.mountpoint.id, pin: before.pin };
 }
 
 function run(work: Promise<void> | undefined): void {

@@ -2,8 +2,9 @@
 import { Call, type CallEvents } from './call';
 import type { Capture } from './capture';
 import { Controls, ReceivedLayers } from './controls';
+import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
-import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { connect, type Jsep, type Session } from './session';
 import { Setup } from './setup';
 import { Stage } from './stage';
@@ -23,10 +24,11 @@ const incoming = element<HTMLDialogElement>('incoming');
 const setup = new Setup(options);
 const stage = new Stage();
 const figures = new FiguresPanel(element('figures'));
+const restart = async (live: Call) => live.send({ request: 'set' }, await live.restartOffer());
 const controls = new Controls({
   call: () => call,
   configure: async (settings) => call?.send({ request: 'set', ...settings }),
-  restart: async (live) => live.send({ request: 'set' }, await live.restartOffer()),
+  restart,
 });
 
 let session: Session | null = null;
@@ -126,10 +128,11 @@ const events: CallEvents = {
     if (result?.['list']) return showUsers(result['list'] as string[]);
     if (result) void react(result, jsep).catch((error: unknown) => notice('error', `The call failed: ${String(error)}`));
   },
-  connected: (up, reason) => {
+  connected: (up, ending) => {
     if (up && state.at === 'in call') status(`In a call with ${state.peer}; signalling over ${session?.transport}.`);
-    else if (!up && state.at !== 'idle') status(`Disconnected: ${reason ?? 'no reason given'}.`);
+    else if (!up && ending && (state.at === 'in call' || state.at === 'calling') && !wasWanted(ending)) broken(state.peer, ending);
   },
+  restart,
   localTrack: (track, on) => stage.localTrack(track, on),
   remoteTrack: (track, on) => stage.remoteTrack(track, on),
   dataOpen: () => controls.enableText(true),
@@ -177,6 +180,11 @@ async function react(result: Record<string, any>, jsep?: Jsep): Promise<void> {
       hungUp(peer, String(result['reason'] ?? ''));
       break;
   }
+}
+
+/** The connection of a call has ended, which nobody wanted. */
+function broken(peer: string, ending: Ending): void {
+  endNotice(`The call with ${peer} has ended.`, ending, { label: 'Call again', id: 'again', run: () => { clearNotice(); void dial(peer); } });
 }
 
 /** Options that each call resets. */

@@ -1,25 +1,25 @@
-// The video room page: choose or make a room, join it, leave it.
+// The video room page: choose or make a room, look at oneself, join it, leave it.
 import { Exchange } from './exchange';
 import { value } from './lobby';
-import { choose, element, pageOptions } from './page';
+import { element, pageOptions } from './page';
+import { Preview } from './preview';
 import { CODES, explain, VIDEO_ROOM, type Listed } from './room/api';
 import { Conference } from './room/conference';
 import { RoomPage } from './roompage';
 import { Setup } from './setup';
 
-const query = new URLSearchParams(window.location.search);
 const options = pageOptions();
 // Several sizes are the rule in a room; `?simulcast=0` sends one.
-if (!query.has('simulcast') && !options.sending) options.sending = 'simulcast';
+if (!new URLSearchParams(window.location.search).has('simulcast') && !options.sending) options.sending = 'simulcast';
 const setup = new Setup(options);
-choose(element<HTMLSelectElement>('follow'), query.get('last') ?? '');
+const preview = new Preview(setup, () => value('source'));
 
 const conference = new Conference(setup, (why) => page.left(why));
 const page = new RoomPage<Listed>({
   file: 'videoroom.html',
   codes: CODES,
   attach: (session) => Exchange.attach(session, VIDEO_ROOM, { message: () => {}, connected: () => {} }),
-  about: ({ max_publishers }) => `up to ${max_publishers} send`,
+  about: ({ max_publishers, record }) => [`up to ${max_publishers} send`, record && 'recorded'].filter(Boolean).join(' · '),
   creation: () => ({
     publishers: Number(value('new-publishers')) || 6,
     bitrate: Number(value('new-bitrate')) * 1000,
@@ -28,13 +28,23 @@ const page = new RoomPage<Listed>({
     audiolevel_event: true,
     dominant_speaker: true,
   }),
-  enter: (session, { room, name, pin, secret }) => conference.enter(session, { room, display: name, pin }, secret),
-  entered: () => {
+  enter: (session, { room, name, pin, secret }) => {
+    preview.stop();
+    return conference.enter(session, { room, display: name, pin }, secret, preview.muted);
+  },
+  entered: (_, room) => {
+    document.body.classList.add('in-meeting');
+    conference.listed(room);
     setup.moveDevices(element('room-devices'));
     element('room-title').focus();
   },
-  leave: () => conference.leave(),
+  leave: async () => conference.close(),
   close: () => conference.close(),
-  away: () => setup.moveDevices(element('setup-fields')),
+  suspend: () => conference.suspend(),
+  away: () => {
+    document.body.classList.remove('in-meeting');
+    setup.moveDevices(element('setup-fields'));
+  },
   explain,
 });
+void preview.startIfAllowed();

@@ -3,7 +3,8 @@ import { Call, type CallEvents } from './call';
 import { CaptureError, listDevices, open, openDevice, type Capture } from './capture';
 import { Level } from './level';
 import { make } from './make';
-import { choose, clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { wasWanted } from './ending';
+import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { connect, type Session } from './session';
 import { time } from './units';
 
@@ -96,8 +97,8 @@ const events: CallEvents = {
       ended();
     }
   },
-  connected: (up, reason) => {
-    if (!up && recordButton.hidden) notice('warning', `The connection was lost: ${reason ?? 'no reason given'}. What came before is on the server.`);
+  connected: (up, ending) => {
+    if (!up && ending && !wasWanted(ending) && recordButton.hidden) endNotice('Recording has ended. What came before is on the server.', ending);
   },
   localTrack: () => {},
   remoteTrack: () => {},

@@ -17,7 +17,9 @@ export const CODES = { unauthorized: 403, noSession: 458, noHandle: 459, noPlugi
 
 /** The path of the Admin API, which the server writes into its pages. */
 export function adminPath(): string {
-  return document.querySelector<HTMLMetaElement>('meta[name="portunus-admin"]')?.content ?? '/admin';
+  const path = document.querySelector<HTMLMetaElement>('meta[name="portunus-admin"]')?.content ?? '/admin';
+  // A proxy may have put the pages into a folder.
+  return new URL(path.replace(/^\//, ''), new URL('.', location.href)).pathname;
 }
 
 /** Sends a request to the server, a session or a handle of it; asks the user for the secret where the server wants one. */

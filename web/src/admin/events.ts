@@ -17,6 +17,11 @@ const pluginSelect = element<HTMLSelectElement>('plugin');
 const sessionInput = element<HTMLInputElement>('session');
 const pauseButton = element<HTMLButtonElement>('pause');
 const list = element('events');
+const noiseBox = element<HTMLInputElement>('noise');
+
+/** The numbers of events with figures of media. */
+const MEDIA = 32;
+const STATISTICS = 3;
 
 /** The newest is the last. */
 let kept: ServerEvent[] = [];
@@ -40,6 +45,7 @@ for (const [, label, name] of KINDS) {
 sessionInput.value = new URLSearchParams(location.search).get('session') ?? '';
 sessionInput.addEventListener('input', drawAll);
 pluginSelect.addEventListener('change', drawAll);
+noiseBox.addEventListener('change', drawAll);
 pauseButton.addEventListener('click', () => {
   paused = !paused;
   pauseButton.setAttribute('aria-pressed', String(paused));
@@ -127,7 +133,15 @@ function drawAll(): void {
   tellCount();
 }
 
+/** Whether an event is about statistics, or about this dashboard itself. */
+function isNoise(event: ServerEvent): boolean {
+  const body = event.event as Json | null;
+  const data = body?.['data'] as Json | undefined;
+  return (event.type === MEDIA && event.subtype === STATISTICS) || body?.['admin_api'] === true || data?.['admin_api'] === true;
+}
+
 function isWanted(event: ServerEvent): boolean {
+  if (!noiseBox.checked && isNoise(event)) return false;
   const label = KINDS.find(([number]) => number === event.type)?.[1];
   const box = element('kinds').querySelector<HTMLInputElement>(`input[value="${label}"]`);
   const session = sessionInput.value.trim();

@@ -3,11 +3,14 @@ import { clearNotice, element, notice } from '../page';
 import { everySeen, SECOND } from '../seen';
 import { count } from '../units';
 import { ask, explain } from './api';
+import { History } from './history';
+import { findPlaces } from './places';
 import { showResources } from './resources';
 import { Sessions, short } from './sessions';
 import { Settings } from './settings';
 import { showFigures } from './table';
 import { Workers } from './workers';
+import { Findings } from './findings';
 import type { Counter, EventHandler, Overview, ServerInfo, Worker } from './wire';
 
 /** How often the overview is asked for, in milliseconds. */
@@ -17,6 +20,8 @@ const PERIOD = 2 * SECOND;
 const RESOURCES = 10 * SECOND;
 
 const workers = new Workers(PERIOD);
+const findings = new Findings();
+const hour = new History();
 const sessions = new Sessions(() => void refresh());
 const settings = new Settings((error) => {
   notice('error', explain(error));
@@ -45,7 +50,9 @@ async function refresh(): Promise<void> {
       ask<Overview>('overview', sessions.wanted),
       ask<{ workers: Worker[] }>('workers_info'),
     ]);
-    if (question === asked) show(overview, all);
+    if (question !== asked) return;
+    show(overview, all);
+    await findPlaces(overview.sessions);
   });
   waiting -= 1;
 }
@@ -53,7 +60,11 @@ async function refresh(): Promise<void> {
 async function list(): Promise<void> {
   if (listing) return;
   listing = true;
-  await guarded(showResources);
+  await guarded(async () => {
+    const [mountpoints, { sessions: worst }] = await Promise.all([showResources(), ask<Overview>('overview', { sort: 'loss', limit: 5 })]);
+    findings.media(mountpoints);
+    findings.worst(worst);
+  });
   listing = false;
 }
 
@@ -82,6 +93,8 @@ async function guarded(work: () => Promise<void>): Promise<void> {
 
 function show(overview: Overview, all: Worker[]): void {
   workers.show(overview, all);
+  findings.show(overview, all);
+  hour.add(overview, all);
   sessions.show(overview.sessions, overview.total);
   showTrouble(overview.trouble);
   showHandlers(overview.handlers);

@@ -2,6 +2,7 @@
 import { make } from '../make';
 import { element } from '../page';
 import { bitrate, duration, percent } from '../units';
+import { placeOf } from './places';
 import type { HandleRow, SessionRow } from './wire';
 
 /** How many sessions a page of the list has. */
@@ -83,7 +84,7 @@ export class Sessions {
     const items = session.handles.map((handle) => {
       const id = String(handle.handle_id);
       const item = (links.get(id) as HTMLElement | undefined) ?? newHandle(key, id);
-      showHandle(item.firstElementChild as HTMLElement, handle);
+      showHandle(item.firstElementChild as HTMLElement, handle, placeOf(key, id));
       return item;
     });
     items.forEach((item, index) => {
@@ -113,9 +114,9 @@ function newHandle(session: string, handle: string): HTMLElement {
   return item;
 }
 
-function showHandle(link: HTMLElement, handle: HandleRow): void {
+function showHandle(link: HTMLElement, handle: HandleRow, place: string): void {
   const [what, rates] = link.children as unknown as [HTMLElement, HTMLElement];
-  what.textContent = [short(handle.plugin), handle.opaque_id, handle.connection].filter(Boolean).join(' · ');
+  what.textContent = [short(handle.plugin), place, handle.opaque_id, handle.connection].filter(Boolean).join(' · ');
   const { bitrate_in: comes, bitrate_out: goes, loss_in: lostIn, loss_out: lostOut } = handle;
   const parts: HTMLElement[] = [];
   if (comes !== undefined) parts.push(make('span', { text: `in ${bitrate(comes)}` }));

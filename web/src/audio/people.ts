@@ -9,9 +9,12 @@ export interface PeopleActions {
   kick(id: Id): void;
 }
 
+/** A participant, of whom the page knows whether they can send at all if they are its user. */
+type Person = Participant & { listens?: boolean };
+
 /** Somebody in the list. Its elements stay, so that a change takes the focus from no button. */
 interface Row {
-  person: Participant;
+  person: Person;
   root: HTMLElement;
   name: HTMLElement;
   doing: HTMLElement;
@@ -41,7 +44,7 @@ export class People {
   }
 
   /** Somebody comes, or is different now. */
-  update(change: Pick<Participant, 'id'> & Partial<Participant>): void {
+  update(change: Pick<Person, 'id'> & Partial<Person>): void {
     const row = this.rows.get(String(change.id)) ?? this.add(change.id);
     row.person = { ...row.person, ...change };
     this.show(row);
@@ -106,8 +109,8 @@ export class People {
 }
 
 /** The state of a participant. */
-function words({ setup, muted, talking, suspended, spatial_position }: Participant): string {
-  const state = suspended ? 'paused' : !setup ? 'connecting' : muted ? 'muted' : talking ? 'talking' : 'listening';
+function words({ setup, muted, talking, suspended, spatial_position, listens }: Person): string {
+  const state = suspended ? 'paused' : !setup ? 'connecting' : listens ? 'listening' : muted ? 'muted' : talking ? 'talking' : 'silent';
   return spatial_position === undefined ? state : `${state} · ${place(spatial_position)}`;
 }
 

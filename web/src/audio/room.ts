@@ -2,8 +2,9 @@
 import type { Answer, Id } from '../answer';
 import { CaptureError } from '../capture';
 import { Exchange } from '../exchange';
-import { clearNotice, element, notice } from '../page';
-import { Sounds } from '../room/sounds';
+import type { Ending } from '../ending';
+import { clearNotice, element, endNotice, notice } from '../page';
+import { Sounds } from '../sounds';
 import type { Session } from '../session';
 import { AUDIO_BRIDGE, explain, type Participant } from './api';
 import { Moderation } from './moderation';
@@ -66,7 +67,8 @@ export class Room {
     this.entry = entry;
     const exchange = await Exchange.attach(session, AUDIO_BRIDGE, {
       message: (data) => this.exchange === exchange && this.happened(data),
-      connected: (up, reason) => this.exchange === exchange && this.connected(up, reason),
+      connected: (up, ending) => this.exchange === exchange && this.connected(up, ending),
+      restart: async ({ call }) => exchange.offer({ request: 'configure' }, await call.restartOffer()),
       track: (track) => this.sounds.play('mix', track),
     });
     try {
@@ -76,6 +78,7 @@ export class Room {
       const { data } = await exchange.request({ request: 'join', room, display, muted, ...(pin && { pin }), ...(group && { group }) });
       this.own = data['id'] as Id;
       this.people.enter({ id: this.own, display, setup: false, muted }, data['participants'] as Participant[]);
+      this.people.update({ id: this.own, listens: !this.sending.track });
       this.exchange = exchange;
       const offer = await exchange.call.soundOffer(this.sending.track);
       const answer = await exchange.request({ request: 'configure', muted }, offer);
@@ -122,6 +125,7 @@ export class Room {
       // Who came to listen has offered to receive only.
       if (this.sending.track && sender.direction === 'recvonly') return this.events.again();
       await sender.sender.replaceTrack(this.sending.track);
+      this.people.update({ id: this.own, listens: !this.sending.track });
       await this.mute(!this.sending.track);
       clearNotice();
     } catch (error) {
@@ -187,12 +191,11 @@ export class Room {
     notice('info', muted ? 'A moderator has muted the room: nobody is heard, but for the hosts.' : 'The room is no longer muted.');
   }
 
-  private connected(up: boolean, reason?: string): void {
+  private connected(up: boolean, ending?: Ending): void {
     if (up) return this.people.update({ id: this.own, setup: true });
     this.people.update({ id: this.own, setup: false, talking: false });
-    notice('warning', `The connection was lost (${reason ?? 'no reason given'}).`, [
-      { label: 'Connect again', id: 'again', run: () => this.events.again() },
-    ]);
+    const again = { label: 'Connect again', id: 'again', run: () => this.events.again() };
+    endNotice('You hear nobody, and nobody hears you.', ending ?? { reason: 'no reason given' }, again);
   }
 
   private async mute(muted: boolean): Promise<void> {

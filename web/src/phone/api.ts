@@ -127,6 +127,7 @@ export function ending(code: number, reason: string, peer: string): string | nul
       return `${peer} is busy.`;
     case 488:
     case 606:
+      if (reason && !/^not acceptable/i.test(reason)) return `The call with ${peer} has ended: ${reason} (${code}).`;
       return `${peer} and this page have no codec or encryption in common (${code}).`;
     case 503:
       return `${peer} cannot be reached (503 ${reason}).`;

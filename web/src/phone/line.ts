@@ -1,4 +1,5 @@
 // A line: a handle of the SIP plugin, which has one call at a time.
+import { wasWanted, type Ending } from '../ending';
 import { Call } from '../call';
 import type { Jsep, Session, Track } from '../session';
 import { type Result, SIP } from './api';
@@ -50,6 +51,8 @@ export class PhoneLine {
   /** Sound comes already, though nobody has answered. */
   early = false;
   hasPicture = false;
+  /** Why the connection to the server ended, if nobody wanted that. */
+  lost: Ending | null = null;
   /** The transfer that its call follows. */
   refer: number | null = null;
   private offer: Jsep | null = null;
@@ -63,7 +66,10 @@ export class PhoneLine {
     let line: PhoneLine | null = null;
     const call = await Call.attach(session, SIP, {
       message: (data, jsep) => line?.message(data, jsep),
-      connected: () => {},
+      connected: (up, ending) => {
+        if (line) line.lost = up || !ending || wasWanted(ending) ? null : ending;
+      },
+      restart: async (call) => call.send({ request: 'update' }, await call.restartOffer()),
       localTrack: () => {},
       remoteTrack: (track, on) => line && on && events.track(line, track),
       dataOpen: () => {},
@@ -169,7 +175,7 @@ export class PhoneLine {
   }
 
   private begin(state: State, peer: string, displayname = ''): number {
-    Object.assign(this, { state, peer, displayname, callId: '', since: 0, held: false, muted: false, progress: '', early: false, hasPicture: false, refer: null });
+    Object.assign(this, { state, peer, displayname, callId: '', since: 0, held: false, muted: false, progress: '', early: false, hasPicture: false, refer: null, lost: null });
     this.offer = null;
     this.attempt += 1;
     this.events.changed(this);

@@ -22,6 +22,15 @@ export interface Feed {
   /** A placeholder that sends nothing. */
   dummy?: boolean;
   streams?: FeedStream[];
+  metadata?: Doing;
+}
+
+/** What the pages tell of their users, besides what they send. */
+export interface Doing {
+  /** False: muted, or without a picture. */
+  audio?: boolean;
+  video?: boolean;
+  hand?: boolean;
 }
 
 /** A room as `list` tells it. */
@@ -31,6 +40,7 @@ export interface Listed {
   pin_required: boolean;
   num_participants: number;
   max_publishers: number;
+  record?: boolean;
 }
 
 /** A stream that is received: which one of whom, on which m-line. */

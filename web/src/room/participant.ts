@@ -1,15 +1,18 @@
 // The own participation in a room: media to send, and news of the others.
 import type { SendOptions } from '../call';
 import type { Jsep, Session, Track } from '../session';
-import { VIDEO_ROOM, type Answer, type Feed, type Id } from './api';
+import type { Ending } from '../ending';
+import { VIDEO_ROOM, type Answer, type Doing, type Feed, type Id } from './api';
 import { Exchange } from '../exchange';
 
 export interface RoomEvents {
   /** These publish, with all that they publish. */
   feeds(feeds: Feed[]): void;
   /** Somebody is there who does not publish yet. */
-  joining(id: Id, display?: string): void;
+  joining(feed: Feed): void;
   renamed(id: Id, display: string): void;
+  /** Somebody does something else now. */
+  does(id: Id, doing: Doing): void;
   unpublished(id: Id): void;
   left(id: Id, kicked: boolean): void;
   moderated(id: Id, mid: string, muted: boolean): void;
@@ -17,14 +20,15 @@ export interface RoomEvents {
   dominant(id: Id): void;
   /** The own participation has ended without having been asked to. */
   ended(why: 'kicked' | 'destroyed'): void;
-  /** The own connection came up, or went down with a reason. */
-  connected(up: boolean, reason?: string): void;
+  /** The own connection came up, or went down for a reason. */
+  connected(up: boolean, ending?: Ending): void;
 }
 
 export interface JoinOptions {
   room: Id;
   display: string;
   pin?: string;
+  metadata?: Doing;
 }
 
 /** How long others may take to subscribe to a new connection, in milliseconds: what is said before is lost to them. */
@@ -43,19 +47,20 @@ export class Participant {
 
   private constructor(private readonly exchange: Exchange, readonly room: Id) {}
 
-  static async join(session: Session, { room, display, pin }: JoinOptions, events: RoomEvents): Promise<Participant> {
+  static async join(session: Session, { room, display, pin, metadata }: JoinOptions, events: RoomEvents): Promise<Participant> {
     let participant: Participant | null = null;
     const exchange = await Exchange.attach(session, VIDEO_ROOM, {
       message: (data) => tell(data, events),
-      connected: (up, reason) => {
+      connected: (up, ending) => {
         if (up) participant?.cameUp();
         else participant?.wentDown();
-        events.connected(up, reason);
+        events.connected(up, ending);
       },
+      restart: async ({ call }) => exchange.offer({ request: 'configure' }, await call.restartOffer()),
     });
     participant = new Participant(exchange, room);
     try {
-      const { data } = await exchange.request({ request: 'join', ptype: 'publisher', room, display, ...(pin && { pin }) });
+      const { data } = await exchange.request({ request: 'join', ptype: 'publisher', room, display, ...(pin && { pin }), ...(metadata && { metadata }) });
       participant.id = data['id'] as Id;
       participant.privateId = data['private_id'] as number;
       participant.description = String(data['description'] ?? room);
@@ -147,15 +152,7 @@ export class Participant {
     if (this.peerConnection) this.exchange.call.hangup();
   }
 
-  /** Leaves; nothing of it stays behind. */
-  async leave(): Promise<void> {
-    try {
-      await this.exchange.request({ request: 'leave' });
-    } finally {
-      this.close();
-    }
-  }
-
+  /** Gives its handle up: it leaves the room. */
   close(): void {
     this.exchange.close();
   }
@@ -220,14 +217,16 @@ function withSvc(jsep: Jsep, svc: string): Jsep {
 function tell(data: Answer, events: RoomEvents): void {
   if (data['videoroom'] === 'destroyed') return events.ended('destroyed');
   if (data['error_code'] !== undefined) return;
-  for (const { id, display } of (data['attendees'] ?? []) as Feed[]) events.joining(id, display);
+  for (const feed of (data['attendees'] ?? []) as Feed[]) events.joining(feed);
   if (data['dominant'] !== undefined) events.dominant(data['dominant']);
   if (data['publishers']) return events.feeds(data['publishers'] as Feed[]);
-  if (data['joining']) return events.joining(data['joining'].id, data['joining'].display);
+  if (data['joining']) return events.joining(data['joining'] as Feed);
   if (data['leaving'] === 'ok' && data['reason'] === 'kicked') return events.ended('kicked');
   if (data['moderation']) return events.moderated(data['id'], String(data['mid']), data['moderation'] === 'muted');
   if (data['kicked'] !== undefined) return events.left(data['kicked'], true);
   if (data['leaving'] !== undefined && data['leaving'] !== 'ok') return events.left(data['leaving'], false);
   if (data['unpublished'] !== undefined && data['unpublished'] !== 'ok') return events.unpublished(data['unpublished']);
-  if (data['id'] !== undefined && data['display'] !== undefined && data['videoroom'] === 'event') events.renamed(data['id'], data['display']);
+  if (data['id'] === undefined || data['videoroom'] !== 'event') return;
+  if (data['display'] !== undefined) events.renamed(data['id'], data['display']);
+  if (data['metadata'] !== undefined) events.does(data['id'], data['metadata'] as Doing);
 }

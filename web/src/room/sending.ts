@@ -1,6 +1,6 @@
 // Media sent to a room: microphone, camera, screen; they can be muted, changed and ended meanwhile.
 import { openDevice, openScreen, type Capture } from '../capture';
-import { clearNotice, element, notice } from '../page';
+import { clearNotice, notice } from '../page';
 import type { Setup } from '../setup';
 import { explain } from './api';
 import type { Participant } from './participant';
@@ -15,24 +15,31 @@ export class Sending {
   /** Tracks that were muted when the connection was lost. */
   private readonly muted = new Set<string>();
   private changing: Promise<void> = Promise.resolve();
-  private readonly publish = element<HTMLButtonElement>('publish');
-  private readonly buttons = {
-    audio: element<HTMLButtonElement>('mute-audio'),
-    video: element<HTMLButtonElement>('mute-video'),
-    screen: element<HTMLButtonElement>('screen'),
-  };
-  private readonly bitrate = element<HTMLSelectElement>('bitrate');
+  /** Most that is sent, in kbit/s; 0: as the room allows. */
+  private limit = 0;
 
-  /** `changed` is called when there is another picture to show, or one less. */
+  /** `changed` is called when something else is sent or muted. */
   constructor(private readonly setup: Setup, private readonly participant: () => Participant | null, private readonly changed: () => void) {
-    this.publish.addEventListener('click', () => void this.start());
-    for (const slot of ['audio', 'video'] as const) {
-      this.buttons[slot].addEventListener('click', () => this.run(this.mute(slot)));
-    }
-    this.buttons.screen.addEventListener('click', () => this.run(this.tracks.has('screen') ? this.endScreen() : this.shareScreen()));
-    this.bitrate.addEventListener('change', () => this.run(this.participant()?.configure({ bitrate: this.bitrateCap })));
     setup.onDevice((kind) => this.run(this.change(kind)));
-    this.show();
+  }
+
+  /** Mutes or unmutes. */
+  toggle(slot: 'audio' | 'video'): void {
+    this.run(this.mute(slot));
+  }
+
+  toggleScreen(): void {
+    this.run(this.tracks.has('screen') ? this.endScreen() : this.shareScreen());
+  }
+
+  cap(kbit: number): void {
+    this.limit = kbit;
+    this.run(this.participant()?.configure({ bitrate: this.bitrateCap }));
+  }
+
+  /** What is opened next is muted. */
+  startMuted(slots: Slot[]): void {
+    for (const slot of slots) this.muted.add(slot);
   }
 
   track(slot: Slot): MediaStreamTrack | null {
@@ -55,7 +62,6 @@ export class Sending {
       if (this.opening === participant) this.opening = null;
     }
     if (!capture || participant !== this.participant()) return stopAll(capture);
-    this.show();
     // Nothing to send: a connection is made when there is.
     if (capture.stream.getTracks().length === 0) return;
     this.capture = capture;
@@ -68,7 +74,7 @@ export class Sending {
       this.stop();
       notice('warning', explain(error));
     }
-    this.update();
+    this.changed();
   }
 
   /** The connection was lost: the same, but what is muted stays muted when it is started again. */
@@ -85,18 +91,18 @@ export class Sending {
     this.capture = null;
     for (const track of this.tracks.values()) track.stop();
     this.tracks.clear();
-    this.update();
+    this.changed();
   }
 
   private get bitrateCap(): number {
-    return Number(this.bitrate.value) * 1000;
+    return this.limit * 1000;
   }
 
   private async mute(slot: 'audio' | 'video'): Promise<void> {
     const track = this.tracks.get(slot);
     if (!track) return;
     track.enabled = !track.enabled;
-    this.update();
+    this.changed();
     await this.participant()?.send(track, track.enabled);
   }
 
@@ -107,13 +113,13 @@ export class Sending {
     if (!track || !participant) return track?.stop();
     this.tracks.set('screen', track);
     track.addEventListener('ended', () => this.run(this.endScreen()));
-    this.update();
+    this.changed();
     try {
       await participant.add(track, 'Screen');
     } catch (error) {
       track.stop();
       this.tracks.delete('screen');
-      this.update();
+      this.changed();
       throw error;
     }
   }
@@ -122,7 +128,7 @@ export class Sending {
     const track = this.tracks.get('screen');
     if (!track) return;
     this.tracks.delete('screen');
-    this.update();
+    this.changed();
     await this.participant()?.remove(track);
     track.stop();
   }
@@ -144,7 +150,7 @@ export class Sending {
     this.take(kind, track, !old.enabled);
     await participant.replace(old, track);
     old.stop();
-    this.update();
+    this.changed();
   }
 
   private take(slot: 'audio' | 'video', track: MediaStreamTrack, muted: boolean): void {
@@ -157,22 +163,6 @@ export class Sending {
         { label: 'Use another', id: 'another', run: () => { clearNotice(); this.run(this.change(slot)); } },
       ]);
     });
-  }
-
-  private update(): void {
-    this.show();
-    this.changed();
-  }
-
-  private show(): void {
-    for (const slot of ['audio', 'video'] as const) {
-      this.buttons[slot].hidden = !this.tracks.has(slot);
-      this.buttons[slot].setAttribute('aria-pressed', String(this.isMuted(slot)));
-    }
-    this.publish.hidden = this.tracks.has('audio') || this.tracks.has('video');
-    this.buttons.screen.setAttribute('aria-pressed', String(this.tracks.has('screen')));
-    this.buttons.screen.textContent = this.tracks.has('screen') ? 'Stop sharing' : 'Share screen';
-    this.buttons.screen.hidden = !navigator.mediaDevices?.getDisplayMedia;
   }
 
   private run(work: Promise<void> | undefined): void {

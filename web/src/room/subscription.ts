@@ -2,6 +2,7 @@
 // and sounds can be left to the server, which then gives those of the most recent speakers.
 import type { Jsep, Session } from '../session';
 import { CODES, keyOf, Refused, VIDEO_ROOM, type Answer, type Feed, type FeedStream, type Id, type Received } from './api';
+import type { Ending } from '../ending';
 import { Closed, Exchange } from '../exchange';
 
 export interface SubscriptionEvents {
@@ -13,7 +14,7 @@ export interface SubscriptionEvents {
   layers(feed: Id, mid: string, event: Answer): void;
   /** A message of a publisher's. */
   said(feed: Id, text: unknown): void;
-  connected(up: boolean, reason?: string): void;
+  connected(up: boolean, ending?: Ending): void;
   failed(error: unknown): void;
 }
 
@@ -137,7 +138,8 @@ export class Subscription {
       if (subscribe.length === 0 && !this.follows) return;
       const exchange = await Exchange.attach(this.session, VIDEO_ROOM, {
         message: (data, jsep) => this.message(data, jsep),
-        connected: (up, reason) => this.events.connected(up, reason),
+        connected: (up, ending) => this.events.connected(up, ending),
+        restart: () => exchange.request({ request: 'configure', restart: true }),
         data: (text, label) => this.events.said(label, text),
       });
       if (this.closed) return exchange.close();

@@ -1,7 +1,8 @@
 // Records what this browser sends.
 import { Call, type CallEvents } from '../call';
 import { open, type Capture, type SourceKind } from '../capture';
-import { element, notice } from '../page';
+import { element, endNotice, notice } from '../page';
+import { wasWanted } from '../ending';
 import { clock } from '../position';
 import type { Session } from '../session';
 
@@ -71,8 +72,9 @@ export class Recorder {
       if (status === 'resumed') this.goOn();
       if (status === 'done') this.ended();
     },
-    connected: (up) => {
+    connected: (up, ending) => {
       if (up) this.goOn();
+      else if (ending && !wasWanted(ending)) endNotice('The recording has ended. What came before is kept.', ending);
     },
     localTrack: () => {},
     remoteTrack: () => {},

@@ -1,6 +1,7 @@
 // A handle of the text room: its PeerConnection with data channels alone, and requests on them, each with its answer.
 import { accepted, type Answer } from '../answer';
 import { Call, type CallEvents } from '../call';
+import { explainEnding } from '../ending';
 import type { Jsep, Session } from '../session';
 import type { TextEvent } from './api';
 
@@ -40,7 +41,8 @@ export class Channel {
     open.catch(() => {});
     const callEvents: CallEvents = {
       message: (data, jsep) => void channel.message(data, jsep),
-      connected: (up, reason) => up || channel.lose(reason ?? ''),
+      connected: (up, ending) => up || channel.lose(ending ? explainEnding(ending) : ''),
+      restart: (call) => call.send({ request: 'restart' }),
       localTrack: () => {},
       remoteTrack: () => {},
       dataOpen: () => channel.opened(),
@@ -107,7 +109,7 @@ export class Channel {
 
   private lose(reason: string): void {
     if (this.closed) return;
-    this.failed(new Error(`The connection failed. ${reason}`.trim()));
+    this.failed(new Error(reason || 'The connection failed.'));
     this.close();
     this.events.lost(reason);
   }

@@ -41,7 +41,7 @@ export class Room {
     const channel = await Channel.open(session, {
       // The history and the own join arrive before the answer.
       event: (event) => (early ? early.push(event) : this.happened(event)),
-      lost: (reason) => this.out(`The connection to the room is lost. ${reason}`.trim()),
+      lost: (reason) => this.out(reason || 'The connection to the room is lost.'),
     });
     try {
       const { participants } = await channel.request('join', { room, username, ...(pin && { pin }) });

@@ -1,0 +1,50 @@
+// What is written in the room, and who comes and goes.
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+export interface Line {
+  kind: 'sent' | 'received' | 'soft';
+  text: string;
+  at: Date;
+}
+
+interface Props {
+  lines: Line[];
+  /** The user is about to write. */
+  prepare(): void;
+  /** Returns whether it was sent. */
+  send(text: string): Promise<boolean>;
+}
+
+export function Chat({ lines, prepare, send }: Props) {
+  const log = useRef<HTMLDivElement>(null);
+  const [text, setText] = useState('');
+  useEffect(() => log.current?.scrollTo(0, log.current.scrollHeight), [lines.length]);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (text.trim() && (await send(text.trim()))) setText('');
+  };
+  return (
+    <section class="chat" aria-labelledby="text-title">
+      <h3 id="text-title">Chat</h3>
+      <div class="log" ref={log} data-testid="log" role="log" aria-labelledby="text-title" tabIndex={0}>
+        {lines.map(({ kind, text, at }) => (
+          <p class={kind}>
+            {text} <time class="soft">{at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}</time>
+          </p>
+        ))}
+      </div>
+      <form class="text-form" onSubmit={(event) => void submit(event)}>
+        <input
+          data-testid="text-input"
+          maxLength={2000}
+          placeholder="Write something"
+          aria-label="Text to send"
+          autocomplete="off"
+          value={text}
+          onInput={(event) => (prepare(), setText(event.currentTarget.value))}
+        />
+        <button data-testid="text-send">Send</button>
+      </form>
+    </section>
+  );
+}

@@ -1,0 +1,252 @@
+// The view of a room: the pictures, the bar of controls, and the panels beside them.
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Icon, type IconName } from '../icon';
+import { Chat, type Line } from './chat';
+import { besideLarge, evenly } from './layout';
+import { People, type PeopleActions, type Person } from './people';
+import { Tile, type TileProps } from './tile';
+import type { Chosen } from './wishes';
+
+export interface Panels {
+  people: boolean;
+  chat: boolean;
+  settings: boolean;
+}
+
+/** All that the view shows. */
+export interface MeetingState {
+  title: string;
+  recorded: boolean;
+  tiles: TileProps[];
+  /** The index of the large picture; -1: all are as large. */
+  large: number;
+  pinned: string | null;
+  details: boolean;
+  /** Grows with each reading of the figures. */
+  tick: number;
+  sends: { audio: boolean; video: boolean; screen: boolean };
+  muted: { audio: boolean; video: boolean };
+  hand: boolean;
+  panels: Panels;
+  unread: number;
+  people: Person[];
+  moderating: boolean;
+  lines: Line[];
+  follow: string;
+  bitrate: string;
+}
+
+export interface MeetingActions extends PeopleActions {
+  publish(): void;
+  toggleMute(medium: 'audio' | 'video'): void;
+  toggleScreen(): void;
+  toggleHand(): void;
+  toggleView(): void;
+  toggleDetails(): void;
+  toggle(panel: keyof Panels): void;
+  enlarge(key: string): void;
+  choose(key: string, chosen: Chosen): void;
+  moderate(secret: string): void;
+  record(on: boolean): void;
+  prepareToSay(): void;
+  say(text: string): Promise<boolean>;
+  follow(last: string): void;
+  limit(kbit: string): void;
+}
+
+export function Meeting({ state, actions }: { state: MeetingState; actions: MeetingActions }) {
+  const { panels } = state;
+  return (
+    <>
+      <div class="meeting-top row">
+        <h2 id="room-title" class="grow" data-testid="room-title" tabIndex={-1}>{state.title}</h2>
+        {state.recorded && <span class="badge danger" data-testid="recording">● Recording</span>}
+        <span class="soft" data-testid="present">{state.people.length} here</span>
+        <button type="button" id="copy-link" data-testid="copy-link">Link to share</button>
+        <input id="link" data-testid="link" readOnly aria-label="Link to the room" hidden />
+      </div>
+      <Stage state={state} actions={actions} />
+      <aside class="meeting-side" hidden={!panels.people && !panels.chat && !panels.settings}>
+        <Settings state={state} actions={actions} />
+        {panels.people && <PeoplePanel state={state} actions={actions} />}
+        {panels.chat && <Chat lines={state.lines} prepare={actions.prepareToSay} send={actions.say} />}
+      </aside>
+      <Bar state={state} actions={actions} />
+    </>
+  );
+}
+
+interface Part {
+  state: MeetingState;
+  actions: MeetingActions;
+}
+
+function Stage({ state, actions }: Part) {
+  const root = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => entry && setSize({ width: entry.contentRect.width, height: entry.contentRect.height }));
+    if (root.current) observer.observe(root.current);
+    return () => observer.disconnect();
+  }, []);
+  const { tiles, large } = state;
+  const boxes = large < 0 ? evenly(tiles.length, size.width, size.height) : besideLarge(tiles.length, large, size.width, size.height);
+  const unseen = boxes.filter((box) => box === null).length;
+  return (
+    <div class="stage">
+      <div class="tiles" ref={root} data-testid="tiles" data-view={large < 0 ? 'grid' : 'speaker'}>
+        {tiles.map((tile, index) => (
+          <Tile
+            {...tile}
+            key={tile.id}
+            box={boxes[index] ?? null}
+            large={index === large}
+            pinned={tile.id === state.pinned}
+            details={state.details}
+            tick={state.tick}
+            enlarge={() => actions.enlarge(tile.id)}
+            choose={(chosen) => actions.choose(tile.id, chosen)}
+          />
+        ))}
+      </div>
+      {unseen > 0 && <p class="unseen" data-testid="unseen">and {unseen} more</p>}
+      {state.people.length < 2 && <p class="alone" id="alone">Nobody else is here yet.</p>}
+    </div>
+  );
+}
+
+function PeoplePanel({ state, actions }: Part) {
+  const [secret, setSecret] = useState('');
+  return (
+    <section aria-labelledby="people-title">
+      <h3 id="people-title">People</h3>
+      <People people={state.people} moderating={state.moderating} actions={actions} />
+      {state.moderating ? (
+        <button type="button" data-testid="record" aria-pressed={state.recorded} onClick={() => actions.record(!state.recorded)}>Record the room</button>
+      ) : (
+        <details>
+          <summary data-testid="moderate-open">Moderate</summary>
+          <form class="text-form" onSubmit={(event) => (event.preventDefault(), actions.moderate(secret))}>
+            <input
+              data-testid="secret"
+              type="password"
+              autocomplete="off"
+              placeholder="Secret of the room"
+              aria-label="Secret of the room"
+              value={secret}
+              onInput={(event) => setSecret(event.currentTarget.value)}
+            />
+            <button data-testid="moderate">Moderate</button>
+          </form>
+        </details>
+      )}
+    </section>
+  );
+}
+
+const FOLLOW = [['0', 'Everybody'], ['1', 'Who speaks'], ['4', 'The last 4 who spoke'], ['9', 'The last 9 who spoke']] as const;
+const LIMITS = [['0', 'As the room allows'], ['128', '128 kbit/s'], ['256', '256 kbit/s'], ['512', '512 kbit/s'], ['1024', '1 Mbit/s'], ['2048', '2 Mbit/s']] as const;
+
+/** It is always there, since the choice of devices is put into it. */
+function Settings({ state, actions }: Part) {
+  return (
+    <section aria-labelledby="settings-title" hidden={!state.panels.settings}>
+      <h3 id="settings-title">Settings</h3>
+      <div class="row">
+        <button type="button" data-testid="view" aria-pressed={state.large >= 0} title="L" onClick={actions.toggleView}><Icon name="layout" /> Speaker large</button>
+        <button type="button" data-testid="details" aria-pressed={state.details} title="D" onClick={actions.toggleDetails}><Icon name="details" /> Figures and layers</button>
+      </div>
+      <div class="fields" id="room-devices" />
+      <div class="fields">
+        <div>
+          <label for="follow">Whom to see and hear</label>
+          <select id="follow" data-testid="follow" value={state.follow} onChange={(event) => actions.follow(event.currentTarget.value)}>
+            {FOLLOW.map(([value, text]) => <option value={value}>{text}</option>)}
+          </select>
+        </div>
+        <div>
+          <label for="bitrate">Most that is sent</label>
+          <select id="bitrate" data-testid="bitrate" value={state.bitrate} onChange={(event) => actions.limit(event.currentTarget.value)}>
+            {LIMITS.map(([value, text]) => <option value={value}>{text}</option>)}
+          </select>
+        </div>
+      </div>
+      <div hidden={!state.details}>
+        <h3>Receiving <small class="soft">plots: last minute</small></h3>
+        <dl class="figures" id="figures" data-testid="figures" />
+      </div>
+      <p class="soft">Keys: M microphone, V camera, S screen, H hand, C chat, P people, L layout, D figures.</p>
+    </section>
+  );
+}
+
+function Bar({ state, actions }: Part) {
+  const { sends, muted, panels } = state;
+  const sending = sends.audio || sends.video;
+  useKeys(actions, sending);
+  return (
+    <div class="bar" role="toolbar" aria-label="Controls">
+      {!sending && <Button key="publish" id="publish" icon="camera" text="Send camera and microphone" kind="primary" run={actions.publish} />}
+      {sends.audio && <Button key="mute-audio" id="mute-audio" icon={muted.audio ? 'mic-off' : 'mic'} text={muted.audio ? 'Muted' : 'Mute'} name="Mute sound" hint="M" pressed={muted.audio} run={() => actions.toggleMute('audio')} />}
+      {sends.video && <Button key="mute-video" id="mute-video" icon={muted.video ? 'camera-off' : 'camera'} text="Camera" name="Stop picture" hint="V" pressed={muted.video} run={() => actions.toggleMute('video')} />}
+      {'getDisplayMedia' in (navigator.mediaDevices ?? {}) && (
+        <Button key="screen" id="screen" icon="screen" text={sends.screen ? 'Stop sharing' : 'Share'} name="Share screen" hint="S" pressed={sends.screen} run={actions.toggleScreen} />
+      )}
+      <Button key="hand" id="hand" icon="hand" text="Hand" name="Raise hand" hint="H" pressed={state.hand} run={actions.toggleHand} />
+      <Button key="open-chat" id="open-chat" icon="chat" text="Chat" hint="C" pressed={panels.chat} run={() => actions.toggle('chat')}>
+        {state.unread > 0 && <span class="count" data-testid="unread">{state.unread}</span>}
+      </Button>
+      <Button key="open-people" id="open-people" icon="people" text="People" hint="P" pressed={panels.people} run={() => actions.toggle('people')} />
+      <Button key="settings" id="settings" icon="settings" text="More" pressed={panels.settings} run={() => actions.toggle('settings')} />
+      <Button key="leave" id="leave" icon="leave" text="Leave" kind="danger" />
+    </div>
+  );
+}
+
+interface ButtonProps {
+  id: string;
+  icon: IconName;
+  text: string;
+  /** What screen readers say, if the text alone would not do. */
+  name?: string;
+  hint?: string;
+  kind?: string;
+  pressed?: boolean;
+  run?(): void;
+  children?: ComponentChildren;
+}
+
+function Button({ id, icon, text, name, hint, kind, pressed, run, children }: ButtonProps) {
+  return (
+    <button type="button" id={id} data-testid={id} class={kind} aria-pressed={pressed} aria-label={name ?? text} title={hint ? `${name ?? text} (${hint})` : (name ?? text)} onClick={run}>
+      <Icon name={icon} />
+      <span class="text">{text}</span>
+      {children}
+    </button>
+  );
+}
+
+/** Keys work unless the user writes, or nobody is in the room. */
+function useKeys(actions: MeetingActions, sending: boolean): void {
+  useEffect(() => {
+    const keys: Record<string, () => void> = {
+      m: () => (sending ? actions.toggleMute('audio') : actions.publish()),
+      v: () => sending && actions.toggleMute('video'),
+      s: actions.toggleScreen,
+      h: actions.toggleHand,
+      c: () => actions.toggle('chat'),
+      p: () => actions.toggle('people'),
+      l: actions.toggleView,
+      d: actions.toggleDetails,
+    };
+    const pressed = (event: KeyboardEvent): void => {
+      const writes = event.target instanceof Element && event.target.closest('input, select, textarea');
+      const away = document.getElementById('meeting')?.hidden;
+      if (writes || away || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+      keys[event.key.toLowerCase()]?.();
+    };
+    document.addEventListener('keydown', pressed);
+    return () => document.removeEventListener('keydown', pressed);
+  }, [actions, sending]);
+}
