@@ -1,9 +1,14 @@
-//! What relaying costs against the seals alone, in one run: `cargo run --release -p portunus-media
-//! --features testing --example fan_out_ratio -- 400`.
+//! The cost of relaying compared with sealing alone, in one run: `cargo run --release -p
+//! portunus-media --features testing --example fan_out_ratio -- 400`.
 //!
-//! One source to 400 sinks, or as many as the argument says, 7 packets of 1,200 bytes a frame, system calls excluded. Rounds of both kinds
-//! alternate, and the best of each counts: that is what is left when nothing else disturbs the machine.
-#![allow(missing_docs, clippy::expect_used)]
+//! One source to 400 sinks, or as many as the argument says, with 7 packets of 1,200 bytes a frame
+//! and without system calls. Rounds of both kinds alternate, and the best of each counts, as it is
+//! the least disturbed.
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    reason = "a benchmark that cannot be set up has failed"
+)]
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +18,9 @@ use portunus_srtp::{Profile, Sealer};
 
 const PACKETS: usize = 7;
 const BYTES: usize = 1_200;
-/// Fixed header, and extensions as the sinks write them.
+/// A fixed header, and the extensions that sinks write.
 const HEADER: usize = 32;
-/// Of each kind, with 400 sinks.
+/// The number of rounds of each kind, with 400 sinks.
 const ROUNDS: usize = 600;
 const DEFAULT_SINKS: usize = 400;
 

@@ -1,8 +1,14 @@
-//! What one idle connected viewer takes: `cargo run --release -p portunus-media --features testing --example idle`.
+//! The memory of one idle connected viewer: `cargo run --release -p portunus-media --features
+//! testing --example idle`.
 //!
-//! Viewers are connected to a worker (ICE, DTLS, SRTP; their clients are dropped), and the growth of
-//! the resident set is divided by their number.
-#![allow(missing_docs, clippy::expect_used, clippy::indexing_slicing)]
+//! Viewers connect to a worker (ICE, DTLS, SRTP; their clients are dropped), and the growth of the
+//! resident set is divided by their number.
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark that cannot be set up has failed"
+)]
 
 use portunus_media::testing::FanOut;
 
@@ -17,7 +23,7 @@ fn resident_kib() -> f64 {
 }
 
 fn main() {
-    // The first ones bring in what is shared: libraries, tables, arenas.
+    // The first viewers load what is shared: libraries, tables, arenas.
     let _warm = FanOut::new(50);
     let before = resident_kib();
     let viewers = 2_000;

@@ -1,21 +1,22 @@
-//! Which addresses peers can reach us at.
+//! The addresses at which peers can reach the workers.
 
 use std::net::IpAddr;
 
 use crate::{AnnouncedAddress, MediaConfig, MediaError};
 
-/// An address to offer: bound here, known to peers by another name behind a 1:1 NAT.
+/// An address to offer to peers. Behind a 1:1 NAT, peers know it by another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reachable {
-    /// Where sockets are bound, or the address of the interface if they are bound to all.
+    /// The address that sockets are bound to, or that of the interface if they are bound to all.
     pub bound: IpAddr,
-    /// What peers are told.
+    /// The address that peers are told.
     pub announced: IpAddr,
-    /// The announced port of worker 0, where it differs.
+    /// The announced port of worker 0, if it differs.
     pub port: Option<u16>,
 }
 
-/// Returns the addresses to offer, most preferred first: routable ones, IPv4 before IPv6, loopback last.
+/// Returns the addresses to offer, most preferred first: routable ones, IPv4 before IPv6, loopback
+/// last.
 pub fn reachable(config: &MediaConfig) -> Result<Vec<Reachable>, MediaError> {
     let named: Vec<IpAddr> = config
         .bind
@@ -28,7 +29,7 @@ pub fn reachable(config: &MediaConfig) -> Result<Vec<Reachable>, MediaError> {
     } else {
         named
     };
-    // Nothing was found, but the configuration says how peers reach us: any address will do.
+    // The configuration says how peers reach us, so any address will do.
     if bound.is_empty() {
         bound.extend(
             config
@@ -101,7 +102,7 @@ fn discover(config: &MediaConfig) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
 
     fn config(bind: &[&str], announced: &[(Option<&str>, &str)]) -> MediaConfig {

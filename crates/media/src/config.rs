@@ -1,4 +1,4 @@
-//! How the media plane is set up.
+//! The configuration of the media plane.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,68 +6,70 @@ use std::path::PathBuf;
 use portunus_config::{Configuration, Probe, Protocol, Section};
 use serde::{Deserialize, Serialize};
 
-use crate::MediaIdentity;
+use crate::{MediaError, MediaIdentity};
 
-/// How the media plane is set up; every key has a default.
+/// The configuration of the media plane. Every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MediaConfig {
-    /// Worker threads; 0 means one for each core.
+    /// The number of worker threads. 0 means one for each core.
     pub workers: usize,
     /// Pin worker n to core n.
     pub pin: bool,
-    /// The UDP port of worker 0; worker n has the n-th after it. 0 lets the kernel choose.
+    /// The UDP port of worker 0; worker n uses port + n. 0 lets the kernel choose.
     pub port: u16,
     /// All workers share [`MediaConfig::port`], and [`MediaConfig::ice_tcp_port`].
     pub one_port: bool,
-    /// Addresses to bind; empty means all interfaces' addresses, found at start.
+    /// Addresses to bind. Empty means those of all interfaces, found at start.
     pub bind: Vec<IpAddr>,
-    /// 1:1 NAT: what clients are told instead of the bound addresses (same port unless one is given). In a file they may
-    /// be names, so whoever looks these up reads them.
+    /// 1:1 NAT: addresses that clients are told instead of the bound ones, with the same port
+    /// unless one is given. In a file they may be names, so the caller that resolves names reads
+    /// them.
     #[serde(skip)]
     pub announced: Vec<AnnouncedAddress>,
-    /// Loopback addresses are candidates too.
+    /// Loopback addresses become candidates, too.
     pub loopback: bool,
-    /// IPv6 addresses are candidates too.
+    /// IPv6 addresses become candidates, too.
     pub ipv6: bool,
     /// Answer connectivity checks only (RFC 8445 section 2.5).
     pub ice_lite: bool,
-    /// Clients are told of relayed addresses only, and others are not used.
+    /// Only relayed addresses are offered and used.
     pub force_relay: bool,
     /// mDNS names in clients' candidates are resolved.
     pub mdns: bool,
-    /// Peers may connect by TCP (RFC 6544), where UDP does not get through.
+    /// Peers may connect by TCP (RFC 6544), in case UDP is blocked.
     pub ice_tcp: bool,
-    /// The TCP port of worker 0; worker n has the n-th after it. 0: the number of its UDP port.
+    /// The TCP port of worker 0; worker n uses port + n. 0 means the number of the UDP port.
     pub ice_tcp_port: u16,
-    /// A PEM file with the certificate for DTLS; without one it is made at start.
+    /// A PEM file with the DTLS certificate. Without one, a certificate is generated at start.
     #[serde(with = "portunus_config::optional")]
     pub certificate: Option<PathBuf>,
-    /// A PEM file with its key: where there is one, there is the other.
+    /// A PEM file with its key. Both files are given, or neither.
     #[serde(with = "portunus_config::optional")]
     pub key: Option<PathBuf>,
-    /// Layers are chosen, and publishers asked for less, by what the links of viewers carry.
+    /// Layers are chosen, and publishers are asked for less, according to the links of viewers.
     pub bandwidth_adaptation: bool,
-    /// How long a worker that has had something to do looks for more before it sleeps, in µs; 0: it sleeps at once.
+    /// How long an idle worker polls before it sleeps, in µs. 0 means that it sleeps immediately.
     pub busy_poll_us: u32,
-    /// Workers go before all ordinary threads of their cores (SCHED_FIFO), where the process may.
+    /// Workers have priority over ordinary threads (SCHED_FIFO), if the process is permitted to set
+    /// that.
     pub real_time: bool,
-    /// How often transport-wide feedback is sent, in ms.
+    /// The interval of transport-wide feedback, in ms.
     pub twcc_period_ms: u32,
-    /// How long a medium may be silent before that is reported, in ms; 0: a second.
+    /// The time without media after which silence is reported, in ms. 0 means one second.
     pub no_media_ms: u32,
-    /// Lost packets a second that are reported as a slow link; 0 never.
+    /// The number of lost packets per second that is reported as a slow link. 0 disables it.
     pub slow_link_threshold: u32,
 }
 
 /// An address that clients are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnouncedAddress {
-    /// The bound address that it stands for; none: for all of its family.
+    /// The bound address that it replaces. `None` means all of its family.
     pub bound: Option<IpAddr>,
-    /// What clients are told.
+    /// The announced address.
     pub ip: IpAddr,
-    /// The port of worker 0 as clients see it; none: as bound.
+    /// The port of worker 0 as clients see it. `None` means the bound one.
     pub port: Option<u16>,
 }
 
@@ -154,14 +156,14 @@ impl Configuration for MediaConfig {
             return;
         };
         probe.certificate("certificate", certificate);
-        if let Err(error) = MediaIdentity::read(self) {
+        if let Err(error) = self.identity() {
             probe.error("certificate", error);
         }
     }
 }
 
 impl MediaConfig {
-    /// Worker threads, one at least.
+    /// The number of worker threads, at least one.
     pub fn worker_count(&self) -> usize {
         match self.workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -169,7 +171,7 @@ impl MediaConfig {
         }
     }
 
-    /// Ports of UDP, and as many of TCP with [`MediaConfig::ice_tcp`].
+    /// The number of UDP ports, and of TCP ports with [`MediaConfig::ice_tcp`].
     pub fn port_count(&self) -> usize {
         match self.one_port {
             true => 1,
@@ -177,10 +179,15 @@ impl MediaConfig {
         }
     }
 
-    /// The addresses that sockets are bound to; none: all.
+    /// Reads the certificate for DTLS, or makes one if none is configured. It blocks.
+    pub fn identity(&self) -> Result<MediaIdentity, MediaError> {
+        MediaIdentity::read(self.certificate.as_deref(), self.key.as_deref())
+    }
+
+    /// The addresses to which sockets are bound. Empty means all.
     fn listening(&self) -> &[IpAddr] {
         match self.bind.as_slice() {
-            // Several are told to clients, but sockets are on all.
+            // Several addresses are announced, but sockets are bound to all.
             [_] => &self.bind,
             _ => &[],
         }

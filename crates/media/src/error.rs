@@ -1,4 +1,4 @@
-//! What can go wrong when the media plane starts.
+//! Errors at the start of the media plane.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
-    /// A worker's socket could not be had.
+    /// The socket of a worker could not be opened.
     #[error(
         "cannot open the media socket {address}/udp: {error} (is the port in use? set media.port)"
     )]
     Socket {
-        /// What was to be bound.
+        /// The address to bind.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// A worker could not listen for connections.
@@ -22,9 +22,9 @@ pub enum MediaError {
         "cannot listen for ICE-TCP on {address}/tcp: {error} (is the port in use? set media.ice_tcp_port)"
     )]
     Listener {
-        /// What was to be bound.
+        /// The address to bind.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// There are more workers than TCP ports.
@@ -43,13 +43,13 @@ pub enum MediaError {
         /// The worker without one.
         index: usize,
     },
-    /// The certificate could not be made or read.
+    /// The certificate could not be generated or read.
     #[error("cannot use the DTLS certificate: {0}")]
     Certificate(String),
     /// A worker thread could not be started.
     #[error("cannot start a media worker: {0}")]
     Thread(io::Error),
-    /// The system gave no address, and none is configured.
+    /// The system has no usable address, and none is configured.
     #[error("no usable network address was found: set media.bind or media.announced")]
     NoAddress,
 }

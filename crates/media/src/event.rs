@@ -1,26 +1,28 @@
-//! What the media plane tells the control plane.
+//! Events from the media plane to the control plane.
 
+use portunus_graph::{Layer, LayerReason, PeerId, RouteId, SpeechActivity};
 use portunus_rtc::{IceAttempt, SelectedPair};
 use portunus_rtp::Mid;
 
-use crate::waiting::Held;
-use crate::{LayerReason, PeerId, PeerStats, RouteId, SpeechActivity};
+use crate::backlog::BacklogPlace;
+use crate::{DtlsState, IceState, PeerStats};
 
-/// Something that happened to a peer, and to which one.
+/// An event of a peer.
 #[derive(Debug, Clone)]
 pub struct PeerEvent {
     /// The peer.
     pub peer: PeerId,
-    /// What happened.
+    /// The event.
     pub event: Event,
-    /// Of the end of a peer that nobody has asked for: its last figures, see [`crate::MediaPlane::want_last_stats`].
+    /// The last statistics of a peer that ended by itself, see
+    /// [`crate::MediaPlane::want_last_stats`].
     pub last: Option<Box<PeerStats>>,
-    /// Of a message: its place among those of its worker that nobody has taken yet.
-    _held: Option<Held>,
+    /// The place of a message among those of its worker that wait for the control plane.
+    _held: Option<BacklogPlace>,
 }
 
 impl PeerEvent {
-    /// Something that happened to a peer.
+    /// Returns an event of a peer.
     pub fn new(peer: PeerId, event: Event) -> Self {
         PeerEvent {
             peer,
@@ -30,13 +32,13 @@ impl PeerEvent {
         }
     }
 
-    /// The same with the last figures of the peer.
+    /// Adds the last statistics of the peer.
     pub fn with_last(self, last: Option<Box<PeerStats>>) -> Self {
         PeerEvent { last, ..self }
     }
 
-    /// The same, with a place that is free again once this is dropped.
-    pub(crate) fn holding(self, held: Held) -> Self {
+    /// Adds a place, which is freed when the event is dropped.
+    pub(crate) fn holding(self, held: BacklogPlace) -> Self {
         PeerEvent {
             _held: Some(held),
             ..self
@@ -47,15 +49,15 @@ impl PeerEvent {
 /// What happened to a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The ICE agent changed its state.
+    /// The state of the ICE agent changed.
     Ice(IceState),
-    /// The pair of addresses that media uses from now on.
+    /// Media uses this pair of addresses from now on.
     SelectedPair(SelectedPair),
-    /// The DTLS handshake changed its state.
+    /// The state of the DTLS handshake changed.
     Dtls {
         /// The new state.
         state: DtlsState,
-        /// Flights that had to be sent again so far.
+        /// Flights that were retransmitted so far.
         retransmissions: u32,
     },
     /// ICE and DTLS are done: media and data flow.
@@ -63,68 +65,70 @@ pub enum Event {
         /// The SRTP profile in use, by its OpenSSL name (`SRTP_AEAD_AES_128_GCM`).
         srtp_profile: &'static str,
     },
-    /// The first packets of a medium arrived, or none did for the no-media time (1 s by default).
+    /// The first packets of a medium arrived, or none arrived for the no-media time (1 s by
+    /// default).
     Media {
         /// The m-line.
         mid: Mid,
-        /// Whether it is audio (else video).
+        /// True for audio, false for video.
         audio: bool,
-        /// Whether packets come in.
+        /// Whether packets arrive.
         receiving: bool,
-        /// The simulcast layer that it concerns, where there are several (0 is the lowest).
+        /// The simulcast layer, if there are several (0 is the lowest).
         substream: Option<u8>,
     },
     /// Many packets were lost on a medium within a second.
     SlowLink {
         /// The m-line.
         mid: Mid,
-        /// Whether it is audio (else video).
+        /// True for audio, false for video.
         audio: bool,
-        /// True: packets that the peer sent to us; false: packets that we sent to it.
+        /// True for packets from the peer, false for packets to it.
         uplink: bool,
-        /// Packets lost.
+        /// The number of lost packets.
         lost: u32,
     },
-    /// Somebody has begun or ceased to talk, see [`crate::MediaPlane::detect_talking`].
+    /// The peer has started or stopped talking, see [`crate::MediaPlane::detect_talking`].
     Talking {
         /// The m-line.
         mid: Mid,
-        /// Which of the two.
+        /// Whether it talks now.
         talking: bool,
-        /// How loud it was on average, in hundredths of -dBov: 0 is the loudest, 12700 silence.
+        /// The average level in hundredths of -dBov: 0 is the loudest, 12,700 is silence.
         average: u16,
     },
-    /// How much is spoken, every 200 ms as long as it is not silent, see [`crate::MediaPlane::measure_speech`].
+    /// The speech activity, every 200 ms unless it is silent, see
+    /// [`crate::MediaPlane::measure_speech`].
     Speech {
         /// The m-line.
         mid: Mid,
-        /// How much.
+        /// The activity.
         activity: SpeechActivity,
     },
-    /// A route relays another layer than before, or its sender says that it sends another number of them.
+    /// A route relays another layer, or its sender announces another number of layers.
     Layer {
         /// The route.
         route: RouteId,
-        /// What it relays now.
+        /// The layers that it relays now.
         layer: Layer,
-        /// Why these.
+        /// Why it relays these.
         reason: LayerReason,
     },
-    /// The peer's estimate of what it can receive (REMB), in bit/s.
+    /// The peer's estimate of the bitrate that it can receive (REMB).
     Remb {
-        /// bit/s
+        /// The bitrate in bit/s.
         bitrate: u64,
     },
-    /// A data channel can be written to.
+    /// A data channel is open for writing.
     DataChannel {
         /// Its label.
         label: String,
         /// Its subprotocol, empty if there is none.
         protocol: String,
     },
-    /// A message on a data channel from which no route begins.
+    /// A message on a data channel that no route relays.
     Data(DataMessage),
-    /// The peer is gone; nothing more comes of it and its id is free again.
+    /// The peer is gone. This is its last event.
     Closed(CloseReason),
 }
 
@@ -135,12 +139,12 @@ pub struct DataMessage {
     pub label: String,
     /// The channel's subprotocol, empty if there is none.
     pub protocol: String,
-    /// What it says.
+    /// The content.
     pub payload: DataPayload,
 }
 
 impl DataMessage {
-    /// How long it is, with its channel's names, in bytes.
+    /// The size of the message with its label and subprotocol, in bytes.
     pub fn size(&self) -> usize {
         let payload = match &self.payload {
             DataPayload::Text(text) => text.len(),
@@ -153,69 +157,27 @@ impl DataMessage {
 
 /// Text or bytes (RFC 8831 section 8).
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum DataPayload {
+    /// Text.
     Text(String),
+    /// Bytes.
     Binary(Vec<u8>),
 }
 
-/// The layers that a route relays; none where the stream has no such layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Layer {
-    /// Simulcast encoding, 0 the lowest.
-    pub substream: Option<u8>,
-    /// Spatial layer of an SVC stream.
-    pub spatial: Option<u8>,
-    /// Temporal layer.
-    pub temporal: Option<u8>,
-    /// How many spatial and temporal layers the sender says that it sends, where it says so and there are layers to choose from.
-    pub sent: Option<SentLayers>,
-}
-
-/// How many layers a sender says that it sends (video-layers-allocation).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SentLayers {
-    /// Spatial layers of the encoding that has most.
-    pub spatial: u8,
-    /// Temporal layers of the layer that has most.
-    pub temporal: u8,
-}
-
-/// The states of an ICE agent, as the Janus API names them in lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum IceState {
-    Gathering,
-    Connecting,
-    Connected,
-    Ready,
-    Disconnected,
-    Failed,
-}
-
-/// The states of a DTLS handshake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum DtlsState {
-    Trying,
-    Connected,
-    Failed,
-}
-
-/// Why a peer is gone.
+/// Why a peer was closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The control plane asked for it.
+    /// The control plane closed it.
     Requested,
     /// The remote side closed DTLS.
     DtlsAlert,
-    /// The handshake failed; the text says why.
+    /// The handshake failed. The text says why.
     DtlsFailed(String),
-    /// A fault of the server; it is logged, and other peers are not concerned.
+    /// A fault of the server, which is logged. Other peers are not affected.
     Internal,
-    /// No pair worked.
+    /// No pair of addresses worked.
     IceFailed(Box<IceAttempt>),
-    /// Consent ran out after a pair had worked (RFC 7675), mostly because a page was closed.
+    /// Consent expired after a pair had worked (RFC 7675), mostly because a page was closed.
     ConsentLost(Box<IceAttempt>),
 }
 

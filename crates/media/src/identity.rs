@@ -6,16 +6,16 @@ use std::{fmt, fs};
 
 use portunus_rtc::Identity;
 
-use crate::{MediaConfig, MediaError};
+use crate::MediaError;
 
-/// A certificate for DTLS with its key.
+/// A certificate for DTLS, and its key.
 #[derive(Clone)]
 pub struct MediaIdentity(pub(crate) Arc<Identity>);
 
 impl MediaIdentity {
-    /// Reads the certificate of the configuration. Without one, makes one. It blocks.
-    pub fn read(config: &MediaConfig) -> Result<Self, MediaError> {
-        Ok(MediaIdentity(Arc::new(identity(config)?)))
+    /// Reads a certificate and its key from PEM files. Without paths, generates one. It blocks.
+    pub fn read(certificate: Option<&Path>, key: Option<&Path>) -> Result<Self, MediaError> {
+        Ok(MediaIdentity(Arc::new(identity(certificate, key)?)))
     }
 }
 
@@ -26,9 +26,9 @@ impl fmt::Debug for MediaIdentity {
     }
 }
 
-fn identity(config: &MediaConfig) -> Result<Identity, MediaError> {
+fn identity(certificate: Option<&Path>, key: Option<&Path>) -> Result<Identity, MediaError> {
     let failed = |error: portunus_rtc::IdentityError| MediaError::Certificate(error.to_string());
-    let (certificate, key) = match (&config.certificate, &config.key) {
+    let (certificate, key) = match (certificate, key) {
         (None, None) => return Identity::generate().map_err(failed),
         (Some(certificate), Some(key)) => (certificate, key),
         _ => {

@@ -1,84 +1,58 @@
-//! What a worker is asked for.
+//! The commands that wait for a worker.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::Arc;
 
 use crossbeam_queue::SegQueue;
 use mio::Waker;
 
 use crate::command::Command;
+use crate::wakeup::Wakeup;
 
-/// A worker's commands. The queue is lock-free; its length is bounded by what clients may ask (each
-/// request of a client makes a bounded number of commands, and clients wait for answers).
+/// The commands that wait for a worker. The queue is lock-free. Its length is bounded by the
+/// requests of clients: each request makes a bounded number of commands, and clients wait for
+/// answers.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     commands: SegQueue<Command>,
-    waker: Waker,
-    /// The worker is at work, and looks for commands before it sleeps.
-    is_attended: AtomicBool,
-    /// The worker has to have another turn before it sleeps, for what is no command.
-    is_needed: AtomicBool,
+    wakeup: Arc<Wakeup>,
 }
 
 impl Inbox {
+    /// Returns an empty inbox of a worker that sleeps in the poll of `waker`.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             commands: SegQueue::new(),
-            waker,
-            is_attended: AtomicBool::new(false),
-            is_needed: AtomicBool::new(false),
+            wakeup: Arc::new(Wakeup::new(waker)),
         }
     }
 
-    /// Asks for something. A worker that is at work anyway is not woken: that would be a system call, and a turn for nothing.
+    /// Wakes the worker.
+    pub(crate) fn wakeup(&self) -> &Arc<Wakeup> {
+        &self.wakeup
+    }
+
+    /// Sends a command. A worker that is awake is not woken: it looks for commands before it
+    /// sleeps.
     pub(crate) fn send(&self, command: Command) {
         self.commands.push(command);
-        self.wake_sleeper();
+        self.wakeup.wake_sleeper();
     }
 
-    /// Makes the worker have a turn for what is no command and is there already. A worker that is at work is not woken.
-    pub(crate) fn need(&self) {
-        self.is_needed.store(true, Ordering::Release);
-        self.wake_sleeper();
-    }
-
-    fn wake_sleeper(&self) {
-        // Either this sees that the worker wants to sleep, or the worker sees what there is: see [`Inbox::leave`].
-        fence(Ordering::SeqCst);
-        if !self.is_attended.load(Ordering::Relaxed) {
-            self.wake();
-        }
-    }
-
-    /// Lets the worker have a turn, for what is no command.
-    pub(crate) fn wake(&self) {
-        if let Err(error) = self.waker.wake() {
-            tracing::error!(%error, "cannot wake a media worker");
-        }
-    }
-
-    /// The next command.
+    /// Takes the next command.
     pub(crate) fn take(&self) -> Option<Command> {
         self.commands.pop()
     }
 
-    /// The worker is about to sleep, and has to be woken for what is asked from now on. False: it must not, for something is
-    /// asked for already.
-    pub(crate) fn leave(&self) -> bool {
-        self.is_attended.store(false, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        self.commands.is_empty() && !self.is_needed.load(Ordering::Relaxed)
-    }
-
-    /// The worker is at work until it says otherwise. It sees in this turn what it was needed for before.
-    pub(crate) fn attend(&self) {
-        self.is_attended.store(true, Ordering::Relaxed);
-        self.is_needed.swap(false, Ordering::AcqRel);
+    /// Notes that the worker is about to sleep. Returns false if it must not, because a command or
+    /// something else waits for it.
+    pub(crate) fn sleep(&self) -> bool {
+        self.wakeup.sleep(|| self.commands.is_empty())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -104,12 +78,12 @@ mod tests {
     #[test]
     fn a_worker_is_woken_only_while_it_sleeps() {
         let (mut poll, inbox) = inbox();
-        inbox.attend();
+        inbox.wakeup.stay_awake();
         inbox.send(Command::Shutdown);
         assert!(!is_woken(&mut poll));
-        assert!(!inbox.leave());
+        assert!(!inbox.sleep());
         assert!(inbox.take().is_some());
-        assert!(inbox.leave());
+        assert!(inbox.sleep());
         inbox.send(Command::Shutdown);
         assert!(is_woken(&mut poll));
     }
@@ -117,16 +91,16 @@ mod tests {
     #[test]
     fn who_is_needed_has_one_turn_more_before_it_sleeps() {
         let (mut poll, inbox) = inbox();
-        inbox.attend();
-        inbox.need();
+        inbox.wakeup.stay_awake();
+        inbox.wakeup.need();
         assert!(!is_woken(&mut poll));
-        assert!(!inbox.leave(), "a turn more");
-        inbox.attend();
-        assert!(inbox.leave());
-        inbox.need();
+        assert!(!inbox.sleep(), "a turn more");
+        inbox.wakeup.stay_awake();
+        assert!(inbox.sleep());
+        inbox.wakeup.need();
         assert!(is_woken(&mut poll));
-        inbox.attend();
-        assert!(inbox.leave(), "it had its turn");
+        inbox.wakeup.stay_awake();
+        assert!(inbox.sleep(), "it had its turn");
     }
 
     #[test]
@@ -139,10 +113,10 @@ mod tests {
                 let mut taken = 0;
                 while taken < COMMANDS {
                     let began = Instant::now();
-                    if inbox.leave() {
+                    if inbox.sleep() {
                         poll.poll(&mut events, Some(FOR_EVER)).unwrap();
                     }
-                    inbox.attend();
+                    inbox.wakeup.stay_awake();
                     assert!(began.elapsed() < FOR_EVER, "{taken} of {COMMANDS}");
                     while inbox.take().is_some() {
                         taken += 1;

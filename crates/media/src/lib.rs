@@ -1,21 +1,24 @@
-//! Workers, sockets and the media graph.
+//! The workers of the media plane, and their sockets.
+//!
+//! [`MediaPlane`] is the control plane's handle on the workers. A worker runs the routes between
+//! sources and sinks. Their state is in `portunus-graph`, whose public types are re-exported here.
 
 mod addresses;
+mod backlog;
+mod candidates;
 mod capture;
 mod command;
 mod config;
 mod error;
 mod event;
-mod graph;
 mod identity;
 mod inbox;
 pub mod ingest;
 pub mod leg;
-mod offered;
 mod outlet;
+mod peer_state;
 mod plane;
 mod settings;
-mod start;
 mod stats;
 mod sys;
 #[cfg(feature = "testing")]
@@ -24,31 +27,31 @@ pub mod testing;
 mod totals;
 mod turn;
 mod user_fragment;
-mod waiting;
+mod wakeup;
 mod worker;
 
 pub use addresses::{Reachable, reachable};
+pub use candidates::PublicAddress;
 pub use capture::{CaptureEnd, CaptureError, CaptureFormat, CaptureOptions, CaptureStats};
-pub use command::{
-    KeyframeCache, KeyframeInterval, Priority, RouteOptions, SourceRef, TrackRef, layer_number,
-};
 pub use config::{AnnouncedAddress, MediaConfig};
 pub use error::MediaError;
-pub use event::{
-    CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState, Layer, PeerEvent, SentLayers,
-};
-pub use graph::{LayerReason, SpeechActivity, TalkDetection};
+pub use event::{CloseReason, DataMessage, DataPayload, Event, PeerEvent};
 pub use identity::MediaIdentity;
 pub use ingest::{
-    Ingest, IngestBind, IngestError, IngestFeed, IngestId, IngestMedia, IngestOptions,
-    IngestSocket, IngestStatus, PacketFeed, SharedClock, SharedSocket, ThreadFeed, packet_feed,
+    Ingest, IngestBind, IngestError, IngestFeed, IngestMedia, IngestOptions, IngestSocket,
+    IngestStatus, PacketFeed, SharedSocket, ThreadFeed, packet_feed,
 };
-pub use offered::PublicAddress;
 pub use outlet::{
     Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions,
     TapRoom, Tapped, TappedMessage, TappedPacket, TappedReport,
 };
-pub use plane::{MediaPlane, PeerId, PeerOptions, RouteId};
+pub use peer_state::{DtlsState, IceState};
+pub use plane::{MediaPlane, PeerOptions};
+pub use portunus_graph::{
+    IngestId, KeyframeCache, KeyframeInterval, Layer, LayerReason, PeerId, Priority, RouteId,
+    RouteOptions, SentLayers, SharedClock, SourceRef, SpeechActivity, TalkDetection, TrackRef,
+    layer_number,
+};
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::MAX_LABEL;
 pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};

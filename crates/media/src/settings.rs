@@ -1,27 +1,28 @@
-//! What administrators change of the media plane while it runs.
+//! Settings that administrators change at run time.
 
 use std::time::Duration;
 
 use crate::MediaConfig;
 
-/// How long a medium may be silent before plugins are told, where clients are not to be.
+/// The time without media after which plugins are notified, if clients are not.
 const UNTOLD_SILENCE: Duration = Duration::from_secs(1);
 
-/// What administrators change of the media plane while it runs.
+/// Settings that administrators change at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MediaSettings {
-    /// For how long what is sent can be sent again, at least. What came from another worker is kept for 3/5 of that.
+    /// The minimum time for which packets can be retransmitted, or 3/5 of that for sources of other
+    /// workers.
     pub nack_queue: Duration,
-    /// What came before the last keyframe is not sent again.
+    /// Packets from before the last keyframe are not retransmitted.
     pub nack_optimizations: bool,
-    /// How long a medium may be silent before that is told; none: clients are not to be told.
+    /// The time without media after which clients are notified. `None` disables that.
     pub no_media: Option<Duration>,
-    /// Packets lost within a second that are told as a slow link; 0: never.
+    /// The number of lost packets per second that is reported as a slow link. 0 disables it.
     pub slow_link_threshold: u32,
 }
 
 impl MediaSettings {
-    /// For how long what is sent can be sent again, where nothing else is asked for; and the longest that can be asked for.
+    /// The default and the maximum of [`MediaSettings::nack_queue`].
     pub const NACK_QUEUE: Duration = Duration::from_secs(1);
 
     pub(crate) fn new(config: &MediaConfig) -> Self {
@@ -34,7 +35,7 @@ impl MediaSettings {
         }
     }
 
-    /// How long a medium may be silent before plugins are told.
+    /// The time without media after which plugins are notified.
     pub(crate) fn silence(&self) -> Duration {
         self.no_media.unwrap_or(UNTOLD_SILENCE)
     }

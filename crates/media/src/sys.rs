@@ -1,4 +1,4 @@
-//! UDP as workers use it: batches of [`portunus_udp`] with the sizes that are right for them.
+//! Batches of UDP datagrams ([`portunus_udp`]) with the sizes that suit workers.
 
 #[cfg(feature = "testing")]
 pub(crate) use portunus_udp::Diverted;
@@ -7,32 +7,36 @@ pub(crate) use portunus_udp::{
     keep_errors, pin_to_core, run_first, take_errors,
 };
 
-/// Messages that a worker receives by a call.
+/// The number of messages that a worker receives per call.
 pub(crate) const RECEIVED_MESSAGES: usize = 32;
-/// What waits to be sent is flushed when it is so much; small enough to stay in a core's second-level
+/// The number of queued bytes at which a batch is flushed, small enough for a core's second-level
 /// cache.
 pub(crate) const ARENA_BYTES: usize = 192 << 10;
-/// Messages that a worker sends by a call.
+/// The number of messages that a worker sends per call.
 const SENT_MESSAGES: usize = 256;
 
-/// What a worker sends with; `gso`: the kernel knows UDP_SEGMENT.
+/// Returns a batch for sending. `gso` says that the kernel has UDP_SEGMENT.
 pub(crate) fn send_batch(gso: bool) -> SendBatch {
     SendBatch::new(ARENA_BYTES, SENT_MESSAGES, gso)
 }
 
-/// What the forwarders of a worker send with.
+/// Returns a batch for the forwarders of a worker.
 pub(crate) fn forward_batch(gso: bool) -> SendBatch {
     SendBatch::new(ARENA_BYTES / 4, SENT_MESSAGES / 4, gso)
 }
 
-/// What a worker receives with.
+/// Returns a batch for receiving.
 pub(crate) fn receive_batch() -> ReceiveBatch {
     ReceiveBatch::new(RECEIVED_MESSAGES, ReceiveBatch::WHOLE)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use super::*;
     use std::net::SocketAddr;
     use std::time::{Duration, Instant};

@@ -1,12 +1,12 @@
-//! What the workers did since the start, readable at any time without asking them.
+//! Totals of all workers since the start, readable at any time without asking them.
 
 use crate::RelayedTotals;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Sums over all workers since the start.
+/// Totals of all workers since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MediaTotals {
-    /// Peers that there are.
+    /// The present number of peers.
     pub peers: u64,
     /// Datagrams received.
     pub received_datagrams: u64,
@@ -16,65 +16,67 @@ pub struct MediaTotals {
     pub sent_datagrams: u64,
     /// Bytes of these, without IP and UDP headers.
     pub sent_bytes: u64,
-    /// System calls that this took.
+    /// System calls for sending.
     pub send_calls: u64,
-    /// Datagrams given up because the socket stayed full.
+    /// Datagrams dropped because the socket stayed full.
     pub send_dropped: u64,
-    /// Datagrams that the kernel would not send.
+    /// Datagrams that the kernel refused to send.
     pub send_refused: u64,
-    /// Packets for another worker that found its ring full.
+    /// Packets dropped because the ring to another worker was full.
     pub ring_dropped: u64,
-    /// Datagrams that came to the socket of another worker than their peer's, where workers share a port, and were handed over.
+    /// Datagrams that came to the socket of another worker than their peer's and were handed over,
+    /// if workers share a port.
     pub handed_over: u64,
-    /// Datagrams that were to be handed over, and that the other worker did not take in time.
+    /// Datagrams dropped instead, because the other worker did not take them in time.
     pub handover_dropped: u64,
-    /// Packets left out because too many waited for their viewer.
+    /// Packets dropped because too many waited for their viewer.
     pub pacer_dropped: u64,
-    /// Events that the control plane did not take in time.
+    /// Events dropped because the control plane did not take them in time.
     pub events_dropped: u64,
-    /// Packets and messages that ingests took in.
+    /// Packets and messages accepted by ingests.
     pub ingested_packets: u64,
-    /// Bytes of these, RTP headers included.
+    /// Their bytes, with RTP headers.
     pub ingested_bytes: u64,
     /// Datagrams that ingests refused, or that came while they were disabled, by reason.
     pub ingest_refused: Vec<(&'static str, u64)>,
-    /// Messages for data channels that were not sent: the receiver did not keep up, or takes none so long.
+    /// Messages for data channels that were dropped: the receiver did not keep up, or does not take
+    /// messages of this length.
     pub messages_dropped: u64,
     /// Datagrams refused, by kind.
     pub refused: Vec<(&'static str, u64)>,
-    /// Times that a viewer got other layers, by reason.
+    /// Changes of layers for viewers, by reason.
     pub layer_changes: Vec<(&'static str, u64)>,
-    /// ICE-TCP.
+    /// The totals of ICE-TCP.
     pub tcp: TcpTotals,
-    /// What passed by TURN servers.
+    /// The totals of TURN servers.
     pub relayed: RelayedTotals,
 }
 
-/// What came of connections of ICE-TCP (RFC 6544). Their datagrams are not among those of [`MediaTotals`].
+/// Totals of ICE-TCP (RFC 6544). Their datagrams do not count in [`MediaTotals`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpTotals {
-    /// Connections that are open.
+    /// Open connections.
     pub connections: u64,
-    /// Connections accepted since the start.
+    /// Accepted connections.
     pub accepted: u64,
-    /// Datagrams that came in frames.
+    /// Datagrams received in frames.
     pub received_frames: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub received_bytes: u64,
-    /// Datagrams queued as frames.
+    /// Datagrams sent in frames.
     pub sent_frames: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub sent_bytes: u64,
-    /// Datagrams left out because the connection did not take as much as was sent.
+    /// Datagrams dropped because the connection did not take them.
     pub dropped_frames: u64,
     /// Connections refused, in the order of [`TcpTotals::REFUSED`].
     pub refused: [u64; 8],
-    /// Connections of peers that have ended, in the order of [`TcpTotals::CLOSED`].
+    /// Connections of peers that ended, in the order of [`TcpTotals::CLOSED`].
     pub closed: [u64; 5],
 }
 
 impl TcpTotals {
-    /// Why connections are refused, as metrics show it.
+    /// Why connections are refused, for metrics.
     pub const REFUSED: [&'static str; 8] = [
         "not_a_check",
         "unknown_peer",
@@ -85,7 +87,7 @@ impl TcpTotals {
         "full",
         "system",
     ];
-    /// How connections of peers end, as metrics show it.
+    /// How connections of peers end, for metrics.
     pub const CLOSED: [&'static str; 5] = ["left", "broken", "silent", "displaced", "peer_ended"];
     const FIGURES: usize = 7 + Self::REFUSED.len() + Self::CLOSED.len();
 
@@ -106,7 +108,7 @@ impl TcpTotals {
     }
 }
 
-/// One worker's totals: it alone writes them, once a turn.
+/// The totals of one worker, which writes them once a turn.
 #[derive(Debug)]
 pub(crate) struct WorkerTotals {
     pub(crate) received_datagrams: AtomicU64,
@@ -124,21 +126,21 @@ pub(crate) struct WorkerTotals {
     pub(crate) ingested_packets: AtomicU64,
     pub(crate) ingested_bytes: AtomicU64,
     pub(crate) messages_dropped: AtomicU64,
-    /// Messages that the worker did not get.
+    /// Messages dropped because too many waited for the worker.
     messages_refused: AtomicU64,
-    /// In the order of the names that the worker counts by.
+    /// In the order in which the worker counts them.
     pub(crate) refused: Vec<(&'static str, AtomicU64)>,
-    /// The same.
+    /// In the order in which the worker counts them.
     pub(crate) layer_changes: Vec<(&'static str, AtomicU64)>,
-    /// The same.
+    /// In the order in which the worker counts them.
     pub(crate) ingest_refused: Vec<(&'static str, AtomicU64)>,
     /// As [`TcpTotals::figures`].
     tcp: [AtomicU64; TcpTotals::FIGURES],
 }
 
 impl WorkerTotals {
-    /// Nothing yet, of these kinds of refusals, these reasons of changes of layers, and these of what ingests
-    /// refuse.
+    /// Returns zero totals with these kinds of refusals, reasons of layer changes, and reasons of
+    /// ingests.
     pub(crate) fn new(
         kinds: impl Iterator<Item = &'static str>,
         reasons: impl Iterator<Item = &'static str>,
@@ -169,19 +171,19 @@ impl WorkerTotals {
         }
     }
 
-    /// Counts a message that the worker did not get, because it has too many before it.
+    /// Counts a message that was dropped because too many waited for the worker.
     pub(crate) fn message_refused(&self) {
         self.messages_refused.fetch_add(1, Relaxed);
     }
 
-    /// Lets others read what became of connections.
+    /// Publishes the totals of TCP.
     pub(crate) fn publish_tcp(&self, mut counted: TcpTotals) {
         for (total, count) in self.tcp.iter().zip(counted.figures()) {
             total.store(*count, Relaxed);
         }
     }
 
-    /// Adds what this worker did to `sum`.
+    /// Adds the totals of this worker to `sum`.
     pub(crate) fn add_to(&self, sum: &mut MediaTotals) {
         sum.received_datagrams += self.received_datagrams.load(Relaxed);
         sum.received_bytes += self.received_bytes.load(Relaxed);

@@ -1,4 +1,4 @@
-//! The allocation that a worker has at a TURN server, as the control plane asks for it and learns of it.
+//! The allocation of a worker at a TURN server, as the control plane sees it.
 
 use std::fmt;
 use std::io;
@@ -10,16 +10,17 @@ use tokio::sync::watch;
 
 use crate::sys::MediaSocket;
 
-/// Where a worker is to allocate an address, and the UDP socket that it reaches the server by.
+/// A TURN server, and the UDP socket by which a worker reaches it.
 pub struct TurnServer {
-    /// Where it is, or what carries its messages on by a stream.
+    /// The address of the server, or of what carries messages to it by a stream.
     pub(crate) address: SocketAddr,
     pub(crate) socket: MediaSocket,
     pub(crate) login: Login,
 }
 
 impl TurnServer {
-    /// The server at `address`, which is reached from `from`, by a port that the kernel chooses. It lets `login` in.
+    /// Returns the server at `address`, which is reached from `from` by a port that the kernel
+    /// chooses, with `login`.
     pub fn bind(address: SocketAddr, from: IpAddr, login: Login) -> io::Result<Self> {
         let socket = MediaSocket::bind(SocketAddr::new(from, 0))?;
         Ok(TurnServer {
@@ -29,7 +30,7 @@ impl TurnServer {
         })
     }
 
-    /// Where it is reached from.
+    /// The address from which it is reached.
     pub fn local(&self) -> SocketAddr {
         self.socket.local()
     }
@@ -44,41 +45,41 @@ impl fmt::Debug for TurnServer {
     }
 }
 
-/// How far a worker is with its allocation.
+/// The state of a worker's allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TurnState {
-    /// It was given no server.
+    /// The worker has no server.
     #[default]
     Off,
     /// The server has not answered yet.
     Allocating,
-    /// New peers are told of this relayed address.
+    /// New peers are offered this relayed address.
     Allocated(SocketAddr),
-    /// There is no allocation, or none any more. The worker does not try again by itself.
+    /// There is no allocation, or not any more. The worker does not retry by itself.
     Failed(Fault),
-    /// There is none, and whoever gives the worker its servers says why.
+    /// There is no server. The text says why.
     Unavailable(String),
 }
 
-/// What passed by TURN servers since the start.
+/// Totals of TURN servers since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RelayedTotals {
-    /// Workers that have an allocation.
+    /// Workers with an allocation.
     pub allocations: u64,
     /// Addresses of peers with a channel.
     pub channels: u64,
-    /// Datagrams of peers that came.
+    /// Datagrams received from peers.
     pub received_datagrams: u64,
-    /// Datagrams for peers that left.
+    /// Datagrams sent to peers.
     pub sent_datagrams: u64,
-    /// Datagrams left out: the server refuses the peer, there is no allocation or no channel, or a stream to the server does not
-    /// take them.
+    /// Datagrams dropped, because the server refuses the peer, there is no allocation or channel,
+    /// or a stream to the server is full.
     pub dropped_datagrams: u64,
-    /// Datagrams of the server that are none of TURN.
+    /// Datagrams of the server that are not of TURN.
     pub refused_datagrams: u64,
 }
 
-/// What others read of a worker's allocation without asking it. The worker alone writes it.
+/// The published state of a worker's allocation. Only the worker writes it.
 #[derive(Debug, Default)]
 pub(crate) struct TurnStatus {
     state: watch::Sender<TurnState>,
@@ -87,7 +88,7 @@ pub(crate) struct TurnStatus {
     sent: AtomicU64,
     dropped: AtomicU64,
     refused: AtomicU64,
-    /// What found no room on its way to a server by a stream, which the worker does not see.
+    /// Datagrams that a stream to a server dropped, which the worker does not see.
     stream_dropped: AtomicU64,
 }
 
@@ -96,7 +97,7 @@ impl TurnStatus {
         self.state.send_replace(state);
     }
 
-    /// The worker was told to have no allocation. Why there is none stays as it was told.
+    /// Resets the state, unless it says why there is no server.
     pub(crate) fn release(&self) {
         self.state.send_if_modified(|state| {
             let had_one = matches!(state, TurnState::Allocating | TurnState::Allocated(_));

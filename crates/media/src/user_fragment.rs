@@ -1,9 +1,10 @@
-//! Names the worker of a peer in its user fragment, where all workers share a port.
+//! Names the worker of a peer in its user fragment, if all workers share a port.
 //!
-//! A check from an unknown address says nothing of its peer but the user fragment. So that ends with the number of the worker, in
-//! two characters of those that SDP allows (`ice-char`, RFC 8839 section 5.4). What stands before keeps all its randomness.
+//! The user fragment is all that a check from an unknown address says of its peer. So it ends with
+//! the number of the worker, in two characters of those that SDP permits (`ice-char`, RFC 8839
+//! section 5.4). The part before keeps all its randomness.
 
-/// The values of characters are their places here.
+/// The characters, in the order of their values.
 const CHARS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BITS: u32 = 6;
 
@@ -16,7 +17,8 @@ pub(crate) fn with_worker(ufrag: &str, worker: u16) -> String {
     ufrag.chars().chain(digit(BITS)).chain(digit(0)).collect()
 }
 
-/// Returns the number at the end of a user fragment. Anybody may have written it. Returns `None` if no number stands there.
+/// Returns the number at the end of a user fragment, which anybody may have written, or `None` if
+/// there is no number.
 pub(crate) fn worker_of(ufrag: &str) -> Option<u16> {
     let (_, [high, low]) = ufrag.as_bytes().split_last_chunk::<2>()?;
     let digit = |char: &u8| u16::try_from(CHARS.iter().position(|known| known == char)?).ok();

@@ -1,5 +1,10 @@
-//! Viewers of a worker behind links that change: what bandwidth adaptation makes of it, in virtual time.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Bandwidth adaptation for viewers behind changing links, in virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use std::time::Duration;
 
@@ -10,7 +15,7 @@ use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds, without_numbers};
 
 const TOP: u8 = 2;
-/// What usual publishers send, in kbit/s.
+/// The layers of usual publishers, in kbit/s.
 const USUAL: [u64; 3] = [150, 500, 1_700];
 
 fn link(kbps: u64) -> BottleneckLink {
@@ -58,7 +63,7 @@ fn two_viewers_on_one_link_share_it() {
         for later in [0.0, 15.0] {
             let mut simulation = Simulation::new(seed);
             let down = simulation.link(link(2_000));
-            // What Chromium sends at most of a camera with 1280x720.
+            // The maximum that Chromium sends of a 1280x720 camera.
             let camera = simulation.publish(Layering::Encodings, &[200, 700, 2_500]);
             simulation.watch(camera, down);
             simulation.run(later);
@@ -80,7 +85,7 @@ fn the_same_seed_makes_the_same_simulation() {
         let camera = simulation.publish(Layering::Encodings, &USUAL);
         simulation.watch(camera, down);
         simulation.run(40.0);
-        // But for the bytes of the handshakes at its beginning.
+        // Except for the bytes of the handshakes at the start.
         let received = [0, 1, 2].map(|watcher| simulation.received(watcher, 1.0, 40.0));
         let longest = simulation.longest_queue(down, 0.0, 40.0);
         (received, longest, simulation.switches(2, 0.0, 40.0))
@@ -163,7 +168,7 @@ fn an_svc_top_layer_that_vanishes_is_not_waited_for() {
         simulation.cameras[camera].publisher.kbps[2] = 1_000;
         simulation.run(10.0);
         assert_eq!(simulation.layer(0), Some(TOP));
-        // A layer that comes and goes is taken when it stays.
+        // A layer that comes and goes is used once it stays.
         for n in 0..20 {
             simulation.cameras[camera].publisher.kbps[2] = if n % 2 == 0 { 0 } else { 1_000 };
             simulation.run(2.0);
@@ -205,7 +210,7 @@ fn what_the_client_asks_for_is_the_most_it_gets() {
     assert_eq!(simulation.layer(0), Some(0), "the link is a bound as well");
 }
 
-/// Bounds of a client.
+/// Options of a client.
 fn up_to(substream: u8, temporal: u8) -> RouteOptions {
     RouteOptions {
         substream,
@@ -294,7 +299,7 @@ fn what_comes_first_for_the_viewer_is_raised_first() {
         assert_eq!(layer(&mut simulation, 1), (0, "priority"));
         simulation.set_options_of(viewer, lines[0], of(Priority::Low));
         simulation.run(15.0);
-        // Equals rise in turn, and who has more keeps it as long as it fits.
+        // Equal viewers rise in turn, and the one with more keeps it as long as it fits.
         for which in [0, 1] {
             assert!(layer(&mut simulation, which).0 >= 1, "seed {seed}");
         }
@@ -336,7 +341,7 @@ fn the_one_who_pays_for_a_keyframe_is_not_the_queue() {
     assert!(simulation.pictures(0, 10.0, 30.0) > 580);
 }
 
-/// Viewers of a camera each, which has a single layer and sends so much if it may, in kbit/s.
+/// Viewers of one camera each, which has a single layer of up to this bitrate, in kbit/s.
 fn singles(seed: u64, watchers: usize, kbps: u64, most: u64) -> (Simulation, usize) {
     let mut simulation = Simulation::new(seed);
     let down = simulation.link(link(kbps));
@@ -396,8 +401,8 @@ fn a_publisher_on_another_worker_sends_what_its_viewers_can_take() {
     assert!(sends > 1_300, "{sends}");
 }
 
-/// Lets time go by while the viewer says what its link carries, as far as it can know: no more than half as much
-/// again as ever arrived at once.
+/// Lets time pass while the viewer reports what its link carries, as far as it can know: at most
+/// 1.5 times the highest bitrate that has arrived.
 fn run_telling(simulation: &mut Simulation, seconds: u32, carries: u64) {
     let mut says = 0;
     for _ in 0..seconds * 2 {
@@ -468,7 +473,7 @@ fn a_longer_route_is_no_queue_of_a_single_layer() {
     }
 }
 
-/// Two viewers of single layers on one link, of whom the second comes so much later.
+/// Two viewers of single layers on one link. The second comes later by this time.
 fn singles_share(later: f64) {
     let mut shares = Vec::new();
     for seed in seeds(32) {

@@ -1,5 +1,10 @@
 //! Relaying allocates nothing in steady state.
-#![allow(clippy::expect_used, clippy::indexing_slicing, unsafe_code)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    unsafe_code,
+    reason = "the counting allocator is unsafe, and a failed test panics"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +20,7 @@ use portunus_sdp::negotiated::Codec;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Those while a simulated worker is at work.
+/// Allocations while a simulated worker runs.
 static AT_WORK: AtomicU64 = AtomicU64::new(0);
 static IS_AT_WORK: AtomicBool = AtomicBool::new(false);
 
@@ -28,22 +33,22 @@ fn count() {
 
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it is.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -88,7 +93,7 @@ fn nothing_is_allocated_for_a_packet_of_an_ingest_that_keeps_its_keyframe() {
         max_bytes: 0,
     };
     let mut rig = FanOut::of_ingest(50, options, Some(keep));
-    // A keyframe each second and a half: longer than the history, shorter than what is kept.
+    // A keyframe every 1.5 seconds: longer than the history, shorter than the cache.
     let frame = |rig: &mut FanOut, n: usize| rig.plain_frame(n.is_multiple_of(45), 7, 1_100);
     for n in 0..225 {
         let mut datagrams = frame(&mut rig, n);
@@ -109,9 +114,10 @@ fn link(kbps: u64) -> BottleneckLink {
     BottleneckLink::of(DataRate::kbps(kbps))
 }
 
-/// Viewers of a simulcast publisher, two with the top layer and two with lower ones: what leaves is recorded and paced,
-/// they report on it every 100 ms, and decisions are made. All of that is counted, and so are the publisher's reports,
-/// RTCP and timers. Only the checks by which ICE keeps consent, one in five seconds a peer, are not.
+/// Viewers of a simulcast publisher, two with the top layer and two with lower ones, with
+/// recording, pacing, feedback every 100 ms, and decisions. All of that is counted, and so are the
+/// publisher's reports, RTCP and timers. Only ICE's consent checks, one in five seconds a peer, are
+/// not.
 fn adapting(workers: usize, codec: Codec) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut simulation = Simulation::of_workers(workers, 1);
@@ -151,14 +157,14 @@ fn nothing_is_allocated_for_a_packet_that_another_worker_adapts() {
     adapting(2, Codec::Vp8);
 }
 
-/// The viewers' streams began with a lower encoding: picture numbers are rewritten.
+/// The viewers' streams started with a lower encoding, so picture numbers are rewritten.
 #[test]
 fn nothing_is_allocated_for_a_vp9_packet_whose_numbers_are_rewritten() {
     adapting(1, Codec::Vp9);
 }
 
-/// A stream of 4 Mbit/s with a keyframe every three seconds, and a viewer that begins with one of them and the two seconds after
-/// it.
+/// A stream of 4 Mbit/s with a keyframe every three seconds, and a viewer that starts with a
+/// keyframe and the two seconds after it.
 #[test]
 fn nothing_is_allocated_for_a_packet_of_what_is_kept() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,7 +183,7 @@ fn nothing_is_allocated_for_a_packet_of_what_is_kept() {
             .request_keyframe(0, now);
         simulation.run(3.0);
     };
-    // Until history and spare buffers have their size; the first viewer makes them wanted.
+    // Until history and spare buffers have their size, which the first viewer requires.
     let down = simulation.link(link(50_000));
     simulation.watch(camera, down);
     for _ in 0..6 {

@@ -1,5 +1,5 @@
-//! A worker that is told to stay awake: it does while packets come, and sleeps when they are over.
-#![allow(clippy::unwrap_used)]
+//! A worker with busy polling stays awake while packets arrive, and sleeps after that.
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use portunus_media::{MediaConfig, MediaPlane};
 
-/// Datagrams that are sent, and the time between two.
+/// The number of datagrams, and the time between two.
 const DATAGRAMS: usize = 200;
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// What the kernel says of the worker's thread.
+/// The kernel's statistics of the worker's thread.
 fn status(key: &str) -> Option<String> {
     fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
         let text = fs::read_to_string(task.ok()?.path().join("status")).ok()?;
@@ -71,7 +71,7 @@ fn sleeps(busy_poll_us: u32) -> u64 {
 fn a_worker_stays_awake_between_packets_and_sleeps_after_them() {
     let usual = sleeps(0);
     assert!(usual > DATAGRAMS as u64 / 2, "{usual}");
-    // A machine that is held up for longer than that costs a sleep.
+    // A delay of the machine longer than that costs one sleep.
     let awake = sleeps(100_000);
     assert!(awake < DATAGRAMS as u64 / 10, "{awake}");
 }

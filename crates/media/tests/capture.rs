@@ -1,5 +1,10 @@
-//! A call whose packets are captured: tshark and text2pcap read the files.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Captures of a call, read by tshark and text2pcap.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -97,7 +102,7 @@ impl Call {
         }
     }
 
-    /// Goes on until it is `done`.
+    /// Continues until it is `done`.
     fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         let start = Instant::now();
         let mut buf = vec![0; 2_048];
@@ -161,7 +166,7 @@ impl Call {
         self.runtime.block_on(capture)
     }
 
-    /// Goes on until so many packets are in the file.
+    /// Continues until the file has this number of packets.
     fn run_until_captured(&mut self, packets: u64) {
         self.run_until(|call| {
             let stats = call.runtime.block_on(call.media.stats(call.peer));
@@ -181,7 +186,7 @@ impl Drop for Call {
     }
 }
 
-/// What a program of Wireshark prints; none, with a message, if it is not installed.
+/// The output of a program of Wireshark, or `None` with a message if it is not installed.
 fn wireshark(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output();
     let Ok(output) = output else {
@@ -193,7 +198,8 @@ fn wireshark(program: &str, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// The packets of a file as tshark reads them: addresses, SSRC, sequence number and payload of RTP, type of RTCP.
+/// The packets of a file, read by tshark: addresses, SSRC, sequence number and payload of RTP, type
+/// of RTCP.
 fn read(file: &Path, port: u16) -> Option<Vec<Vec<String>>> {
     let decode = format!("udp.port=={port},rtp");
     let fields = [
@@ -332,10 +338,10 @@ fn what_cannot_be_captured_is_an_error_and_disturbs_no_call() {
     stop(&call).unwrap();
     let mode = fs::metadata(call.path("one")).unwrap().permissions().mode();
     assert_eq!(mode & 0o077, 0, "nobody else may read it");
-    // What is there is not overwritten.
+    // Existing files are not overwritten.
     let again = call.capture(options(&call, "one"));
     assert!(matches!(again, Err(CaptureError::File { .. })), "{again:?}");
-    // A file that is full ends by itself, and another may begin.
+    // A full file ends by itself, and another capture may start.
     let mut small = options(&call, "small");
     (small.max_bytes, small.truncate) = (2_000, Some(20));
     call.capture(small).unwrap();
@@ -346,7 +352,7 @@ fn what_cannot_be_captured_is_an_error_and_disturbs_no_call() {
     assert!(fs::metadata(call.path("small")).unwrap().len() <= 2_000);
     call.capture(options(&call, "next")).unwrap();
     call.run_until_captured(10);
-    // With the peer the capture ends.
+    // The capture ends with the peer.
     let next = call.path("next");
     call.media.close_peer(call.peer);
     call.run_until(|call| call.runtime.block_on(call.media.stats(call.peer)).is_none());

@@ -1,6 +1,10 @@
-//! New viewers of a stream whose last keyframe is kept: they get what followed it at a pace that their links carry, and then
-//! what comes.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! New viewers of a stream with a keyframe cache get the kept packets at a pace that their links
+//! carry, and then the live stream.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,7 +15,7 @@ use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds, without_feedback};
 
-/// Between two keyframes.
+/// The time between two keyframes.
 const GROUP: f64 = 10.0;
 const FRAME: Duration = Duration::from_micros(33_333);
 
@@ -22,7 +26,7 @@ fn link(kbps: u64, queue: usize) -> BottleneckLink {
     }
 }
 
-/// A stream of one layer whose keyframe is kept.
+/// A stream of one layer with a keyframe cache.
 fn publish(simulation: &mut Simulation, kbps: u64, max_age: Duration) -> usize {
     let camera = simulation.publish(Layering::Encodings, &[kbps]);
     let keep = KeyframeCache {
@@ -33,7 +37,8 @@ fn publish(simulation: &mut Simulation, kbps: u64, max_age: Duration) -> usize {
     camera
 }
 
-/// Lets time go by up to so many seconds from the beginning; each camera makes keyframes at the multiples of ten.
+/// Lets time pass until `seconds` after the start. Cameras make keyframes at multiples of ten
+/// seconds.
 fn run_to(simulation: &mut Simulation, end: f64) {
     loop {
         let now = simulation.seconds(simulation.now);
@@ -57,14 +62,14 @@ fn behind(simulation: &Simulation, packet: &Seen) -> i64 {
     filmed as i64 - i64::from(packet.number)
 }
 
-/// Since when the viewer has got what comes, but for what is on its way.
+/// Since when the viewer is live, except for the delay of its link.
 fn live_since(simulation: &Simulation, watcher: usize) -> Instant {
     let packets = simulation.watchers[watcher].packets.iter().rev();
     let live = packets.take_while(|packet| behind(simulation, packet) < 15);
     live.last().unwrap().at
 }
 
-/// The numbers have no gap and none comes twice; `from`: what came since then.
+/// Checks that numbers have no gaps or duplicates since `from`.
 fn assert_whole(simulation: &Simulation, watcher: usize, from: Instant) {
     let packets = &simulation.watchers[watcher].packets;
     let since: Vec<_> = packets.iter().filter(|packet| packet.at > from).collect();
@@ -77,7 +82,7 @@ fn assert_whole(simulation: &Simulation, watcher: usize, from: Instant) {
     }
 }
 
-/// Packets that a viewer did not get, of those before the last second.
+/// The number of packets that a viewer did not get, without the last second.
 fn lost_for_good(simulation: &Simulation, watcher: usize) -> usize {
     let packets = &simulation.watchers[watcher].packets;
     let first = packets[0].sequence;
@@ -92,7 +97,8 @@ fn lost_for_good(simulation: &Simulation, watcher: usize) -> usize {
     usize::from(last) + 1 - came.collect::<HashSet<_>>().len()
 }
 
-/// A viewer joins at a time, in seconds from the beginning, and stays for nine after the next keyframe; returns how long it takes from the first packet to the first and the
+/// Adds a viewer some seconds after the start, until nine seconds after the next keyframe. Returns
+/// the seconds from its first packet to its first and second picture, and to the live stream.
 /// second picture, and to what comes, in seconds.
 fn join(simulation: &mut Simulation, camera: usize, down: usize, at: f64) -> [f64; 3] {
     run_to(simulation, at);
@@ -163,7 +169,7 @@ fn a_link_that_hardly_carries_the_stream_is_not_overrun_for_long() {
         let took = join(&mut simulation, camera, down, 25.15);
         assert!(took[0] < 0.3 && took[1] < 0.4, "{took:?}");
         assert!(simulation.lost(down) < 150, "{}", simulation.lost(down));
-        // From the next keyframe on it is live.
+        // It is live from the next keyframe on.
         let now = simulation.seconds(simulation.now);
         assert!(simulation.longest_freeze(0, now - 8.0, now) < 0.5);
         assert!(simulation.pictures(0, now - 5.0, now) > 145);
@@ -214,7 +220,7 @@ fn what_is_lost_at_random_before_the_next_keyframe_comes_again() {
         let watcher = simulation.watch_as(camera, down, StreamConfig::default(), without_feedback);
         run_to(&mut simulation, 39.0);
         assert_eq!(lost_for_good(&simulation, watcher), 0);
-        // But for the next keyframe, it would take eleven seconds.
+        // Without the next keyframe, it would take eleven seconds.
         let live = (live_since(&simulation, watcher) - joined).as_secs_f64();
         assert!(live < 5.5, "live after {live} s");
         assert!(simulation.longest_freeze(watcher, 25.65, 39.0) < 0.5);
@@ -242,7 +248,7 @@ fn where_the_link_is_known_more_than_a_pacer_holds_comes_in_order() {
         assert_whole(&simulation, 0, from);
         let live = (live_since(&simulation, 0) - from).as_secs_f64();
         assert!(live < 12.0, "live after {live} s");
-        // Twelve seconds of pictures, and what came meanwhile.
+        // Twelve seconds of pictures, and what arrived meanwhile.
         let pictures = simulation.watchers[0].pictures.len() - had;
         assert!(pictures > 30 * 31, "{pictures} pictures");
         let (first, _) = simulation.watchers[0].pictures[had + 2];

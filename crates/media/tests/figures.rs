@@ -1,5 +1,10 @@
-//! What administrators see of a peer, and what they change while it runs.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! The statistics and settings that administrators see and change at run time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use std::time::Duration;
 
@@ -20,7 +25,7 @@ fn lossy(kbps: u64, loss: f64) -> BottleneckLink {
     BottleneckLink { loss, ..link(kbps) }
 }
 
-/// One publisher with simulcast, and a viewer behind a link.
+/// One simulcast publisher, and a viewer behind a link.
 fn call(down: BottleneckLink) -> Simulation {
     let mut simulation = Simulation::new(1);
     let down = simulation.link(down);
@@ -135,7 +140,7 @@ fn a_publishers_page_has_its_encodings() {
         assert!(received.jitter < Duration::from_millis(20), "{received:?}");
         assert!(received.rtt.is_none());
     }
-    // The highest is what is relayed.
+    // The highest encoding is relayed.
     let top = &video.received[2];
     assert!(
         top.keyframe_requests > 0 && top.keyframe_age.is_some(),
@@ -171,7 +176,7 @@ fn the_last_minute_is_a_series_of_seconds() {
     }
     let bad = of(1, 12);
     let lost: f64 = bad.iter().map(|it| it.sent_lost).sum::<f64>() / bad.len() as f64;
-    // What was repaired in time is not reported, or is, as receivers please.
+    // Receivers may or may not report packets that were repaired in time.
     assert!((0.03..0.3).contains(&lost), "{lost}");
     let asked: u32 = series.iter().map(|it| u32::from(it.keyframes_wanted)).sum();
     let total = stats.media[0].sent.keyframe_requests;

@@ -1,5 +1,10 @@
-//! Forwarders of streams in layers: what a receiver of the best ones is told of them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::expect_used)]
+//! Forwarders of streams with layers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a failed test panics"
+)]
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -14,16 +19,16 @@ use portunus_rtp::{ExtensionKind, ExtensionMap, Fields, Header, Pt, Ssrc, write_
 use portunus_sdp::negotiated::Codec;
 
 const SSRC: Ssrc = Ssrc(8_000);
-/// The number of the dependency descriptor.
+/// The id of the dependency descriptor.
 const DESCRIPTOR: u8 = 5;
-/// Another extension, which is to stay as it is.
+/// Another extension, which stays unchanged.
 const OTHER: (u8, &[u8]) = (3, &[0x77]);
 
 struct Rig {
     media: MediaPlane,
     ingest: Ingest,
     feed: PacketFeed,
-    // Nobody reads events; the channel has to stay open.
+    // Nobody reads events, but the channel has to stay open.
     _events: tokio::sync::mpsc::Receiver<portunus_media::PeerEvent>,
 }
 
@@ -112,7 +117,8 @@ fn receivers_of_lower_av1_layers_are_told_which_decode_targets_they_get() {
     let next = rig.forward(next, Encodings::Best);
     let whole = rig.forward(lowest, Encodings::Only(0));
 
-    // Frame 1 with a structure of two temporal layers and decode targets, then frames of the upper and the lower one.
+    // Frame 1 with a structure of two temporal layers and decode targets, then frames of the upper
+    // and the lower one.
     let keyframe: &[u8] = &[0xc0, 0, 1, 0x80, 0x01, 0x7a, 0x14, 0x00];
     let frames: [&[u8]; 4] = [keyframe, &[0xc1, 0, 2], &[0xc0, 0, 3], &[0xc1, 0, 4]];
     let payload = [0x10, 0x30, 0x55, 0x66];
@@ -145,7 +151,7 @@ fn receivers_of_lower_av1_layers_are_told_which_decode_targets_they_get() {
         let (number, targets, is_told, _) = get(&chosen, &mut reader);
         assert_eq!((number, targets, is_told), (frame, 0b01, true));
     }
-    // Where all are forwarded, the publisher's word will do.
+    // If all are forwarded, the publisher's mask is right.
     for socket in [&next, &whole] {
         let mut reader = DependencyReader::new();
         for (frame, descriptor) in (1..).zip(frames) {
@@ -189,7 +195,7 @@ fn vp9_picture_numbers_go_on_where_the_best_encoding_changes() {
         let packet = packet(*sequence, &[OTHER], payload);
         rig.feed.send(*encoding, &packet).unwrap();
     };
-    // The lower encoding is all that flows at first: it is relayed once that is sure.
+    // Only the lower encoding flows at first. It is relayed once that is certain.
     let patience = best.read_timeout().unwrap();
     best.set_read_timeout(Some(Duration::from_millis(50)))
         .unwrap();
@@ -233,7 +239,8 @@ fn vp9_picture_numbers_go_on_where_the_best_encoding_changes() {
         assert_eq!(payload, *expected, "{n}");
         assert_eq!(sequence, first.wrapping_add(n));
     }
-    // References are distances between picture ids: those of a left-out picture stay a gap, unlike its numbers.
+    // References are distances between picture ids, so ids of dropped pictures stay gaps, unlike
+    // sequence numbers.
     let (first, payload) = rises(&lower);
     assert_eq!(payload, expected[0]);
     let (sequence, payload) = get(&lower);

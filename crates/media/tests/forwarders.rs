@@ -1,9 +1,10 @@
-//! Forwarders, on a media plane with real sockets: what a receiver gets, and what it can say.
+//! Forwarders of a media plane with real sockets, and their receivers.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a failed test panics"
 )]
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -24,7 +25,7 @@ const SSRC: Ssrc = Ssrc(8_000);
 
 struct Rig {
     media: MediaPlane,
-    // Nobody reads events; the channel has to stay open.
+    // Nobody reads events, but the channel has to stay open.
     _events: tokio::sync::mpsc::Receiver<portunus_media::PeerEvent>,
 }
 
@@ -88,7 +89,7 @@ impl Receiver {
     }
 }
 
-/// A VP8 packet without a picture id: a frame of its own, told by its number.
+/// A VP8 packet without a picture id, which is a numbered frame of its own.
 fn packet(ssrc: Ssrc, sequence: u16, keyframe: bool) -> Vec<u8> {
     let mut datagram = vec![0; 12 + 100];
     let fields = Fields {
@@ -118,7 +119,7 @@ fn packet(ssrc: Ssrc, sequence: u16, keyframe: bool) -> Vec<u8> {
     datagram
 }
 
-/// The number that is in the payload.
+/// The number in the payload.
 fn told(header: &Header, datagram: &[u8]) -> u16 {
     let payload = header.payload(datagram);
     u16::from_be_bytes([payload[50], payload[51]])
@@ -164,7 +165,7 @@ fn all_of_a_multicast_group_get_every_packet() {
         let joined = receiver.0.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED);
         joined.map(|()| receiver)
     };
-    // Where the system has no way for multicast, nothing can be sent there.
+    // Nothing can be sent without a route for multicast.
     let Ok(receivers) = [joined(), joined()]
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
@@ -276,7 +277,8 @@ fn simulcast_leaves_as_one_stream_or_as_the_encodings_that_were_named() {
             .unwrap();
     }
     let mut before: Option<Header> = None;
-    // Encoding 2's second packet came three numbers after its first: of one numbering for all in this test.
+    // Encoding 2's second packet came three numbers after its first: this test numbers all
+    // encodings together.
     for (sequence, step) in [(3, 0), (4, 1)] {
         let (header, datagram) = best.packet();
         let is = (told(&header, &datagram), header.ssrc);
@@ -298,7 +300,7 @@ fn gates_and_removal_stop_packets_and_the_numbers_go_on() {
     let (ingest, feed) = rig.vp8(1);
     let (gated, witness) = (Receiver::new(), Receiver::new());
     let route = rig.forward(&ingest, ForwardOptions::new(gated.at()));
-    // It is served after the other: what it has got, the other would have got.
+    // It is served after the other, so anything for the other would have been sent by then.
     rig.forward(&ingest, ForwardOptions::new(witness.at()));
     let pass = |sequence| {
         feed.send(0, &packet(SSRC, sequence, true)).unwrap();
@@ -344,7 +346,7 @@ fn reports_reach_the_receiver_and_its_requests_the_source() {
         ..ForwardOptions::new(receiver.at())
     };
     rig.forward(&ingest, options);
-    // The first report has nothing to say but where to answer.
+    // The first report only says where to answer.
     let (report, from) = told.datagram();
     let first = Compound::new(&report).next().unwrap().unwrap();
     assert!(matches!(first, Packet::ReceiverReport(_)), "{first:?}");
@@ -427,7 +429,7 @@ fn messages_leave_bare_or_framed_whatever_their_size() {
     }
 }
 
-/// What one server forwards, another takes in by one port: media by SSRC, messages with their kind.
+/// One server forwards to one port of another: media by SSRC, messages with their type.
 #[test]
 fn a_shared_port_tells_streams_apart_by_their_ssrcs() {
     let rig = Rig::new();
@@ -502,7 +504,7 @@ fn a_shared_port_tells_streams_apart_by_their_ssrcs() {
         payload(&taken[1]),
         DataPayload::Binary(b"\xff bytes".to_vec())
     );
-    // The port is open as long as somebody needs it.
+    // The port stays open as long as somebody holds it.
     rig.media.remove_ingest(video.id);
     send(&message(0, b"still"));
     let mut taken = Vec::new();

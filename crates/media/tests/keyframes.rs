@@ -1,5 +1,9 @@
-//! When publishers are asked for keyframes, and what a viewer sees until they come, in virtual time.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Keyframe requests to publishers, and what a viewer sees until keyframes come, in virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
 use std::time::Duration;
 
@@ -16,7 +20,8 @@ fn every(seconds: u64) -> KeyframeInterval {
     }
 }
 
-/// Lets seconds go by in which the publisher sends a keyframe each second of itself; returns how many it was asked for.
+/// Lets seconds pass in which the publisher sends a keyframe every second by itself. Returns the
+/// number of requests.
 fn asked_beside_its_own(simulation: &mut Simulation, seconds: u32) -> usize {
     let before = simulation.cameras[0].keyframe_requests;
     for _ in 0..seconds {
@@ -45,7 +50,7 @@ fn a_publisher_is_asked_for_a_keyframe_when_none_has_come_for_a_time() {
     simulation.run(9.0);
     assert_eq!(asked(&simulation) - before, 4);
     assert_eq!(simulation.cameras[unwatched].keyframe_requests, 0);
-    // Each keyframe begins the time anew.
+    // Each keyframe restarts the interval.
     assert_eq!(asked_beside_its_own(&mut simulation, 10), 0);
     let opaque = KeyframeInterval {
         opaque: true,
@@ -74,7 +79,8 @@ fn a_viewer_of_an_encoding_that_ends_waits_for_one_keyframe_of_the_next() {
             simulation.cameras[camera].publisher.kbps[ends] = 0;
             simulation.run(10.0);
             assert_eq!(simulation.layer(0), Some(left as u8));
-            // It is missed for 250 ms; the keyframe takes 120 ms to make, and up to 100 ms there and back.
+            // It is missed for 250 ms. The keyframe takes 120 ms to make, and up to 100 ms there
+            // and back.
             let freeze = simulation.longest_freeze(0, from, from + 10.0);
             assert!(
                 freeze < 0.5,
@@ -125,11 +131,11 @@ fn a_viewer_who_wants_less_than_there_is_gets_the_least() {
 #[test]
 fn noise_is_taken_for_no_keyframe_of_who_encrypts_end_to_end() {
     for (codec, layering, clear, asked) in [
-        // Nothing tells when one has come: the request is repeated, but not for ever.
+        // Its arrival cannot be recognized, so the request is repeated, but not forever.
         (Codec::Vp8, Layering::Encodings, 0, 3),
-        // The usual way to encrypt leaves what a keyframe begins with.
+        // The usual encryption leaves the start of keyframes in the clear.
         (Codec::Vp8, Layering::Encodings, 10, 1),
-        // The descriptor stands before what is encrypted.
+        // The descriptor is outside of the encryption.
         (Codec::Vp9, Layering::Spatial, 0, 1),
     ] {
         let mut simulation = Simulation::new(1);

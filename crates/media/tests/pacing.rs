@@ -1,20 +1,25 @@
-//! What waits for a viewer in its pacer: never much, and never for long, whatever happens to publisher and path.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! The queue of a viewer's pacer stays short, whatever happens to publisher and path.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use portunus_media::testing::Simulation;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::BottleneckLink;
 
-/// What usual publishers send, in kbit/s.
+/// The layers of usual publishers, in kbit/s.
 const USUAL: [u64; 3] = [150, 500, 1_700];
-/// Packets of the top layer in a quarter of a second are 47; a keyframe of it has 37.
+/// A quarter of a second of the top layer has 47 packets, and a keyframe of it has 37.
 const FEW: usize = 120;
 
 fn link(kbps: u64) -> BottleneckLink {
     BottleneckLink::of(DataRate::kbps(kbps))
 }
 
-/// A viewer of a publisher who gets the top layer by now, and its link.
+/// A viewer that gets the top layer of a publisher, and its link.
 fn settled(seed: u64, layering: Layering, layers: &[u64]) -> (Simulation, usize) {
     let mut simulation = Simulation::new(seed);
     let down = simulation.link(link(3_000));
@@ -28,7 +33,7 @@ fn settled(seed: u64, layering: Layering, layers: &[u64]) -> (Simulation, usize)
     (simulation, down)
 }
 
-/// Lets time go by; returns the most packets that waited for a viewer.
+/// Lets time pass. Returns the maximum number of packets that waited for a viewer.
 fn most_waiting(simulation: &mut Simulation, watcher: usize, seconds: u32) -> usize {
     let mut most = 0;
     for _ in 0..seconds * 100 {
@@ -38,7 +43,7 @@ fn most_waiting(simulation: &mut Simulation, watcher: usize, seconds: u32) -> us
     most
 }
 
-/// Lets time go by until packets wait for a viewer.
+/// Lets time pass until packets wait for a viewer.
 fn until_some_wait(simulation: &mut Simulation, watcher: usize) {
     for _ in 0..5_000 {
         simulation.run(0.001);
@@ -66,7 +71,7 @@ fn a_link_that_collapses_and_one_that_is_far_too_narrow_leave_few_packets_waitin
 
 #[test]
 fn a_single_layer_that_no_link_can_lower_waits_no_longer_than_others() {
-    // The publisher does not do what REMB asks for.
+    // The publisher ignores REMB.
     let (mut simulation, down) = settled(1, Layering::Encodings, &[2_000]);
     simulation.set_link(down, link(200));
     let most = most_waiting(&mut simulation, 0, 20);
@@ -82,7 +87,7 @@ fn what_waits_has_left_soon_after_the_publisher_stopped() {
             simulation.cameras[0].publisher.request_keyframe(2, now);
             until_some_wait(&mut simulation, 0);
             simulation.cameras[0].publisher.paused = true;
-            // What is on its way from the publisher, and the longest that anything waits.
+            // The delay from the publisher, and the longest time that anything waits.
             simulation.run(0.02 + 0.3);
             assert_eq!(simulation.waiting(0), Some(0));
         }

@@ -1,5 +1,5 @@
 //! Workers of the kernel's real-time class.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::fs;
 use std::thread::sleep;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use portunus_media::{MediaConfig, MediaPlane};
 
-/// Of /proc's `stat`, counted after the name: the class that a thread is scheduled by.
+/// The position of the scheduling class in /proc's `stat`, counted after the name.
 const POLICY: usize = 38;
 const ORDINARY: &str = "0";
 const FIFO: &str = "1";
 
-/// The class of the worker's thread; none before it is there.
+/// The scheduling class of the worker's thread, or `None` before it runs.
 fn policy() -> Option<String> {
     fs::read_dir("/proc/self/task").unwrap().find_map(|task| {
         let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;

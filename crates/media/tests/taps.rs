@@ -1,5 +1,10 @@
-//! Taps: what comes out of them, and when they end.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! Taps: their packets, and their end.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use portunus_media::ingest::{DataIngest, IngestMedia, ParameterSets};
 use portunus_media::testing::FanOut;
@@ -156,14 +161,15 @@ fn of_simulcast_the_best_encoding_or_the_one_that_was_named() {
         );
         if encodings == Encodings::Best {
             let seqs: Vec<u64> = tapped.iter().map(|packet| packet.seq().0).collect();
-            // The last frame is the second after the one before it, of one numbering for all encodings.
+            // The last frame is the second after the one before it: all encodings are numbered
+            // together.
             assert_eq!(seqs, [seqs[0], seqs[0] + 2]);
         }
     }
 }
 
-/// Which encodings a recording has of a publisher whose encodings each send a keyframe with each frame, from a frame on: a
-/// frame each 33 ms, the lowest encoding first.
+/// The encodings in a recording of a publisher that sends only keyframes, by frame: a frame every
+/// 33 ms, the lowest encoding first.
 fn recorded(begins: [Option<u64>; 3], frames: u64) -> Vec<u8> {
     let mut rig = ingest(3);
     let (_, mut tap) = rig.tap(open(), TapOptions::default());
@@ -188,9 +194,9 @@ fn recorded(begins: [Option<u64>; 3], frames: u64) -> Vec<u8> {
 fn a_recording_of_simulcast_begins_with_the_best_encoding_that_flows() {
     let all = [Some(0), Some(0), Some(0)];
     assert_eq!(recorded(all, 30), [2]);
-    // The upper encodings come a moment later, as browsers have it.
+    // The upper encodings start a moment later, as in browsers.
     assert_eq!(recorded([Some(0), Some(1), Some(3)], 30), [2]);
-    // The link carries less, as it seems: nobody waits long for what does not come.
+    // The link seems to carry less: a missing encoding is not awaited for long.
     assert_eq!(recorded([Some(0), Some(1), None], 30), [1]);
     assert_eq!(recorded([Some(0), None, None], 30), [0]);
     assert_eq!(recorded([Some(0), None, Some(20)], 30), [0, 2]);
@@ -242,7 +248,7 @@ fn reports_come_ahead_of_the_packets_that_they_are_for() {
         reports: true,
         ..TapOptions::default()
     };
-    // What was known before it came is told first, and a report once.
+    // A known report comes first, and only once.
     let (_, mut tap) = rig.tap(open(), options);
     for _ in 0..2 {
         let mut frame = rig.plain_frame(false, 1, 100);
@@ -298,7 +304,7 @@ fn a_tap_ends_with_its_route_or_its_source() {
     rig.end_ingest();
     assert!(has_ended(&mut tap));
 
-    // Of a source that is gone, nothing comes.
+    // Nothing comes of a source that is gone.
     let (_, mut tap) = rig.tap(open(), TapOptions::default());
     assert!(has_ended(&mut tap));
 }

@@ -1,5 +1,10 @@
-//! VP9 at viewers: picture numbers over changes of encodings and layers, in virtual time.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+//! VP9 picture numbers at viewers, over changes of encodings and layers, in virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failed test panics"
+)]
 
 use std::collections::HashMap;
 
@@ -10,7 +15,7 @@ use portunus_rtc::testing::BottleneckLink;
 use portunus_rtp::codec::PictureId;
 use portunus_sdp::negotiated::Codec;
 
-/// What a viewer got, in the order of sequence numbers, which are extended.
+/// What a viewer received, by extended sequence number.
 fn in_order(simulation: &Simulation) -> Vec<(i64, Seen)> {
     let packets = &simulation.watchers[0].packets;
     let mut highest = i64::from(packets[0].sequence);
@@ -36,7 +41,7 @@ fn numbers(seen: &Seen) -> (u16, u8) {
     }
 }
 
-/// By how much the numbers are others than those of the publisher's first encoding.
+/// The offset of the numbers from those of the publisher's first encoding.
 fn offsets(seen: &Seen) -> (u16, u8) {
     let (picture, tl0) = numbers(seen);
     let tl0 = tl0.wrapping_sub((seen.number / 4) as u8);
@@ -75,7 +80,8 @@ fn picture_numbers_go_on_over_switches_of_encodings() {
             };
             assert!(at > before_at, "each packet once");
             if before.layer == seen.layer {
-                // As far apart as at the source, left-out pictures or not: references are distances.
+                // As far apart as at the source, with or without dropped pictures: references are
+                // distances.
                 assert_eq!(offsets(before), offsets(seen), "{before:?} {seen:?}");
                 gaps += u32::from(seen.number > before.number + 1);
             } else if *at == before_at + 1 {
@@ -132,6 +138,6 @@ fn all_spatial_layers_of_a_picture_share_its_numbers() {
     }
     let tops = packets.iter().filter(|(_, seen)| seen.layer == 2).count();
     assert!(tops > 500, "{tops}");
-    // Where the gate was closed, and nowhere else.
+    // Only where the gate was closed.
     assert_eq!(pauses, 1);
 }

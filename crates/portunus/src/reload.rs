@@ -165,7 +165,7 @@ impl Reload {
         let transports = self.transports.prepare(&config.api);
         let transports = transports.map_err(|error| error.to_string())?;
         let has_certificate = config.media.certificate.is_some();
-        let identity = has_certificate.then(|| MediaIdentity::read(&config.media));
+        let identity = has_certificate.then(|| config.media.identity());
         let identity = identity.transpose().map_err(|error| error.to_string())?;
         for new in &config.plugins {
             let mut plugins = state.plugins.iter();

@@ -1,4 +1,4 @@
-//! How packets stand in a file: as pcap, or as text for text2pcap.
+//! The format of packets in a capture file: pcap, or text for text2pcap.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,13 +9,13 @@ use portunus_rtc::Direction;
 use super::CaptureFormat;
 use super::observer::Captured;
 
-/// What stands first in a pcap file with times in microseconds, in the byte order of the rest.
+/// The first bytes of a pcap file with times in microseconds, in the byte order of the file.
 const MAGIC: u32 = 0xa1b2_c3d4;
 /// Version 2.4.
 const VERSION: [u16; 2] = [2, 4];
-/// The longest packet.
+/// The maximum length of a packet.
 const SNAP_LENGTH: u32 = 65_535;
-/// Packets begin with an IP header (LINKTYPE_RAW).
+/// Packets start with an IP header (LINKTYPE_RAW).
 const RAW_IP: u32 = 101;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
@@ -23,14 +23,14 @@ const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const HOP_LIMIT: u8 = 64;
 
-/// What a file begins with.
+/// Writes the header of a file.
 pub(super) fn begin(format: CaptureFormat, out: &mut Vec<u8>) {
     match format {
         CaptureFormat::Text2pcap => {}
         CaptureFormat::Pcap => {
             out.extend(MAGIC.to_le_bytes());
             out.extend(VERSION.into_iter().flat_map(u16::to_le_bytes));
-            // Times are UTC, of no stated accuracy.
+            // Times are UTC, of unstated accuracy.
             out.extend([0; 8]);
             out.extend(SNAP_LENGTH.to_le_bytes());
             out.extend(RAW_IP.to_le_bytes());
@@ -38,7 +38,7 @@ pub(super) fn begin(format: CaptureFormat, out: &mut Vec<u8>) {
     }
 }
 
-/// A packet.
+/// Writes a packet.
 pub(super) fn packet(format: CaptureFormat, captured: &Captured, out: &mut Vec<u8>) {
     match format {
         CaptureFormat::Pcap => pcap(captured, out),
@@ -93,7 +93,7 @@ fn pcap(captured: &Captured, out: &mut Vec<u8>) {
                 d2,
                 d3,
             ] = &mut header;
-            // Version 4, five words of header.
+            // Version 4, a header of five words.
             (*version, *ttl, *protocol) = (0x45, HOP_LIMIT, UDP);
             [*t0, *t1] = total;
             [*s0, *s1, *s2, *s3] = source.octets();
@@ -102,7 +102,7 @@ fn pcap(captured: &Captured, out: &mut Vec<u8>) {
             let [.., c0, c1, _, _, _, _, _, _, _, _] = &mut header;
             [*c0, *c1] = sum;
             out.extend(header);
-            // No checksum, which IPv4 allows.
+            // No checksum: IPv4 allows that.
             udp((from, to), datagram, 0, out);
         }
         (source, destination) => {
@@ -129,7 +129,8 @@ fn udp((from, to): (SocketAddr, SocketAddr), length: u16, checksum: u16, out: &m
     }
 }
 
-/// IPv6 demands one (RFC 8200 section 8.1). Of a packet that was cut nobody can tell it.
+/// Returns the UDP checksum, which IPv6 requires (RFC 8200 section 8.1). It cannot be known for a
+/// truncated packet.
 fn udp_checksum(
     captured: &Captured,
     (source, destination): (Ipv6Addr, Ipv6Addr),
@@ -153,7 +154,7 @@ fn in_ipv6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-/// The checksum of the Internet (RFC 1071).
+/// Returns the Internet checksum (RFC 1071).
 fn checksum(bytes: impl Iterator<Item = u8>) -> u16 {
     let sum: u64 = bytes
         .enumerate()
@@ -166,7 +167,7 @@ fn checksum(bytes: impl Iterator<Item = u8>) -> u16 {
     !(sum as u16)
 }
 
-/// A line: direction, time of day (UTC), offset, bytes.
+/// Writes a line: direction, time of day (UTC), offset, bytes.
 fn text(captured: &Captured, out: &mut Vec<u8>) {
     let direction = match captured.direction {
         Direction::Incoming => 'I',
@@ -176,7 +177,7 @@ fn text(captured: &Captured, out: &mut Vec<u8>) {
     let (seconds, micros) = (at.as_secs(), at.subsec_micros());
     let (hours, minutes, seconds) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
     let mut line = String::with_capacity(32 + 3 * captured.bytes.len());
-    // Nothing is refused by a string.
+    // Writing to a string cannot fail.
     let _ = write!(
         line,
         "{direction} {hours:02}:{minutes:02}:{seconds:02}.{micros:06} 000000"
@@ -190,7 +191,11 @@ fn text(captured: &Captured, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use portunus_rtc::Path;
 
     use super::*;

@@ -1,33 +1,33 @@
-//! Why a capture does not begin or end.
+//! Errors of captures.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a capture does not begin or end.
+/// Why a capture cannot be started or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The file could not be made.
+    /// The file could not be created.
     #[error("cannot write {}: {error}", path.display())]
     File {
-        /// What was to be made.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The peer is captured already.
     #[error("packets are captured already, to {}", path.display())]
     AlreadyStarted {
-        /// The file that they go to.
+        /// The file of that capture.
         path: PathBuf,
     },
     /// The peer is not captured.
     #[error("no packets are captured")]
     NotStarted,
-    /// There are as many captures as there may be.
+    /// The maximum number of captures is running.
     #[error("{most} captures are running already")]
     TooMany {
-        /// How many there may be.
+        /// The maximum.
         most: usize,
     },
     /// The peer is gone.

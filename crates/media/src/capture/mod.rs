@@ -1,16 +1,17 @@
-//! Captures: the packets of one peer, decrypted, into a file.
+//! Captures: the decrypted packets of one peer, written to a file.
 //!
-//! The worker puts a packet into a bounded queue and never waits. A thread of the capture takes it from there and writes.
+//! The worker puts packets into a bounded queue and never waits. A thread for each capture writes
+//! them.
 
 mod encode;
 mod error;
 mod observer;
 mod options;
-mod plane;
+mod places;
 mod progress;
 mod writer;
 
 pub use error::CaptureError;
 pub(crate) use observer::{Capturing, NewCapture};
 pub use options::{CaptureEnd, CaptureFormat, CaptureOptions, CaptureStats};
-pub(crate) use plane::Captures;
+pub(crate) use places::Captures;

@@ -1,5 +1,8 @@
-//! The worker's end of a capture.
+//! The worker's side of a capture.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -7,10 +10,12 @@ use crossbeam_queue::ArrayQueue;
 use portunus_rtc::{Direction, PacketObserver, Path};
 use tokio::sync::oneshot;
 
-use super::CaptureStats;
+use super::places::Place;
 use super::progress::Progress;
+use super::writer::{Writer, start};
+use super::{CaptureOptions, CaptureStats};
 
-/// Packets that wait for the disk at most.
+/// The maximum number of packets that wait for the disk.
 const MOST_WAITING: usize = 2_048;
 
 /// A packet on its way to the file.
@@ -19,7 +24,7 @@ pub(super) struct Captured {
     pub(super) at: SystemTime,
     pub(super) direction: Direction,
     pub(super) path: Path,
-    /// Its length, of which `bytes` may be only the start.
+    /// Its length. `bytes` may be truncated.
     pub(super) len: usize,
     pub(super) bytes: Box<[u8]>,
 }
@@ -27,17 +32,17 @@ pub(super) struct Captured {
 /// Packets on their way to the file.
 pub(super) type Queue = ArrayQueue<Captured>;
 
-/// Room for the packets of a capture.
+/// Returns an empty queue.
 pub(super) fn queue() -> Arc<Queue> {
     Arc::new(ArrayQueue::new(MOST_WAITING))
 }
 
-/// Takes the packets of a peer.
+/// Queues the packets of a peer.
 #[derive(Debug)]
 pub(super) struct Observer {
     pub(super) queue: Arc<Queue>,
     pub(super) progress: Arc<Progress>,
-    /// Bytes of each packet that are written.
+    /// The maximum number of bytes of each packet.
     pub(super) truncate: usize,
 }
 
@@ -67,23 +72,59 @@ impl Drop for Observer {
     }
 }
 
-/// A capture that is to begin.
+/// A new capture.
 #[derive(Debug)]
 pub(crate) struct NewCapture {
     pub(crate) observer: Box<dyn PacketObserver>,
     pub(crate) capturing: Capturing,
 }
 
+impl NewCapture {
+    /// Creates the file of a capture, and starts the thread that writes it. It blocks.
+    pub(crate) fn open(options: CaptureOptions, place: Place) -> io::Result<Self> {
+        let CaptureOptions {
+            path,
+            format,
+            truncate,
+            max_bytes,
+        } = options;
+        // The media of peers is private: other users of the machine must not read it.
+        let mut new = OpenOptions::new();
+        let file = new.write(true).create_new(true).mode(0o600).open(&path)?;
+        let (queue, progress) = (queue(), Arc::new(Progress::new(path, format)));
+        let (ended, done) = oneshot::channel();
+        let what = (format, max_bytes);
+        let writer = Writer::new(file, what, Arc::clone(&queue), Arc::clone(&progress));
+        start(writer, ended, place)?;
+        let observer = Observer {
+            queue,
+            progress: Arc::clone(&progress),
+            truncate: truncate.unwrap_or(usize::MAX),
+        };
+        Ok(Self {
+            observer: Box::new(observer),
+            capturing: Capturing { progress, done },
+        })
+    }
+}
+
 /// A capture of a peer.
 #[derive(Debug)]
 pub(crate) struct Capturing {
-    pub(super) progress: Arc<Progress>,
-    /// Resolved once the file is complete.
-    pub(super) done: oneshot::Receiver<()>,
+    progress: Arc<Progress>,
+    /// Closed once the file is complete.
+    done: oneshot::Receiver<()>,
 }
 
 impl Capturing {
-    /// How it goes.
+    /// Waits until the file is complete.
+    pub(crate) async fn completed(self) -> CaptureStats {
+        // Nothing is ever sent: an error means that the writer has ended.
+        let _ = self.done.await;
+        self.progress.stats()
+    }
+
+    /// Returns the progress of the capture.
     pub(crate) fn stats(&self) -> CaptureStats {
         self.progress.stats()
     }

@@ -1,25 +1,25 @@
-//! What is captured, and how it goes.
+//! Options and progress of captures.
 
 use std::path::PathBuf;
 
-/// How the packets of a peer are captured.
+/// The options of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// The file, which must not exist yet.
     pub path: PathBuf,
-    /// What is written.
+    /// The format of the file.
     pub format: CaptureFormat,
-    /// Bytes of each packet that are written, from the RTP header on; none: all of them.
+    /// The maximum number of bytes of each packet, from the RTP header on. `None` means all.
     pub truncate: Option<usize>,
-    /// Bytes after which the file is closed.
+    /// The size at which the file is closed, in bytes.
     pub max_bytes: u64,
 }
 
 impl CaptureOptions {
-    /// A file is closed after so many bytes, unless something else is asked for.
+    /// The default size at which the file is closed.
     pub const MAX_BYTES: u64 = 256 << 20;
 
-    /// All of each packet, up to [`Self::MAX_BYTES`].
+    /// Captures whole packets, up to [`Self::MAX_BYTES`].
     pub fn new(path: impl Into<PathBuf>, format: CaptureFormat) -> Self {
         Self {
             path: path.into(),
@@ -30,39 +30,39 @@ impl CaptureOptions {
     }
 }
 
-/// What a capture is written as.
+/// The format of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CaptureFormat {
-    /// A pcap file of IP packets with the real addresses. What travels by TCP is written as if it were UDP.
+    /// A pcap file of IP packets with the real addresses. Packets over TCP are written as UDP.
     Pcap,
     /// Text that `text2pcap -D -n -l 1 -i 17 -u 1000,2000 -t '%H:%M:%S.'` reads.
     Text2pcap,
 }
 
-/// How a capture goes.
+/// The progress of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureStats {
     /// The file.
     pub path: PathBuf,
-    /// What is written.
+    /// The format of the file.
     pub format: CaptureFormat,
-    /// Packets that were written.
+    /// Packets written.
     pub packets: u64,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// Packets that were left out, because too many waited for the disk, or after the file had ended.
+    /// Packets dropped because too many waited for the disk, or because the file had ended.
     pub dropped: u64,
-    /// Why nothing more is written; none: it goes on.
+    /// Why the file has ended. `None` while the capture runs.
     pub end: Option<CaptureEnd>,
 }
 
-/// Why nothing more is written.
+/// Why the file of a capture has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaptureEnd {
-    /// It was stopped, or the peer is gone.
+    /// The capture was stopped, or the peer is gone.
     Stopped,
-    /// The file has as many bytes as it may have.
+    /// The file has reached its maximum size.
     Full,
-    /// The system refused to write, as when the disk is full; the text says why.
+    /// The system refused to write, for example because the disk is full. The text says why.
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! How a capture goes, as worker and writer note it.
+//! The progress of a capture, updated by worker and writer.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{CaptureEnd, CaptureFormat, CaptureStats};
 
-/// How a capture goes.
+/// The progress of a capture.
 #[derive(Debug)]
 pub(super) struct Progress {
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct Progress {
     bytes: AtomicU64,
     dropped: AtomicU64,
     end: OnceLock<CaptureEnd>,
-    /// Nothing more comes.
+    /// No more packets come.
     closed: AtomicBool,
 }
 
@@ -32,23 +32,23 @@ impl Progress {
         }
     }
 
-    /// A packet is in the file, which is so long now.
+    /// Counts a packet that was written. The file has `bytes` bytes now.
     pub(super) fn wrote(&self, bytes: u64) {
         self.packets.fetch_add(1, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// The file has begun, and is so long.
+    /// Notes that the header was written, of `bytes` bytes.
     pub(super) fn began(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// A packet was left out.
+    /// Counts dropped packets.
     pub(super) fn dropped(&self, packets: u64) {
         self.dropped.fetch_add(packets, Ordering::Relaxed);
     }
 
-    /// Nothing more is written. The first reason counts.
+    /// Notes why the file has ended. Only the first reason counts.
     pub(super) fn ended(&self, end: CaptureEnd) {
         let _ = self.end.set(end);
     }
@@ -57,7 +57,7 @@ impl Progress {
         self.end.get().is_some()
     }
 
-    /// Nothing more comes: what waits is written, and the file closed.
+    /// Notes that no more packets come, so that the writer finishes the file.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }

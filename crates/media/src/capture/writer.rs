@@ -1,4 +1,4 @@
-//! The thread that writes a capture.
+//! The thread that writes the file of a capture.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -12,9 +12,9 @@ use super::observer::Queue;
 use super::progress::Progress;
 use super::{CaptureEnd, CaptureFormat, encode};
 
-/// How long it sleeps when nothing is there.
+/// How long the thread sleeps while the queue is empty.
 const SLEEP: Duration = Duration::from_millis(20);
-/// Bytes that are written at once.
+/// The size of the write buffer in bytes.
 const BUFFER: usize = 64 << 10;
 
 /// Writes the packets of a peer to a file.
@@ -46,7 +46,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes until nothing more comes, or can be written. `pause` is called while nothing is there.
+    /// Writes until no more packets come or the file ends. Calls `pause` while the queue is empty.
     pub(super) fn run(mut self, pause: impl FnMut()) {
         let end = match self.write_all(pause) {
             Ok(end) => end,
@@ -66,7 +66,7 @@ impl<W: Write> Writer<W> {
         self.write_scratch()?;
         self.progress.began(self.bytes);
         loop {
-            // Whoever closes it has put in all before.
+            // Everything was queued before the capture was closed.
             let is_closed = self.progress.is_closed();
             while let Some(captured) = self.queue.pop() {
                 encode::packet(self.format, &captured, &mut self.scratch);
@@ -94,7 +94,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Starts the thread; `done` is dropped when the file is complete, and `place` with it.
+/// Starts the thread. It drops `done` and `place` when the file is complete.
 pub(super) fn start(
     writer: Writer<File>,
     done: oneshot::Sender<()>,
@@ -111,7 +111,7 @@ pub(super) fn start(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::panic)]
+    #![allow(clippy::panic, reason = "a failed test panics")]
     use std::net::SocketAddr;
 
     use portunus_rtc::{Direction, PacketObserver, Path};

@@ -1,4 +1,4 @@
-//! Packets from the control plane: a bounded queue that never makes either side wait.
+//! Packets from the control plane: a bounded queue on which neither side waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,18 +7,18 @@ use crossbeam_queue::ArrayQueue;
 use tokio::sync::mpsc;
 
 use super::{MAX_PACKET, Refused};
-use crate::inbox::Inbox;
+use crate::wakeup::Wakeup;
 
-/// Packets on their way: half a second of a fast stream.
+/// The maximum number of queued packets: half a second of a fast stream.
 const CAPACITY: usize = 1_024;
 
-/// The control plane's end: packets go in. Cheap to clone.
+/// The sending end, for the control plane. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct PacketFeed {
     shared: Arc<Shared>,
 }
 
-/// The ingest's end, for [`super::IngestFeed::Packets`].
+/// The receiving end, for [`super::IngestFeed::Packets`].
 #[derive(Debug)]
 pub struct PacketReceiver {
     shared: Arc<Shared>,
@@ -26,14 +26,14 @@ pub struct PacketReceiver {
     rtcp: Option<mpsc::Sender<Vec<u8>>>,
 }
 
-/// Why a packet was not taken.
+/// Why a packet was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeedError {
-    /// The worker does not keep up; the packet is dropped and counted.
+    /// The worker does not keep up. The packet is dropped and counted.
     #[error("{CAPACITY} packets wait already")]
     Full,
-    /// The packet is longer than what is relayed; it is dropped and counted.
+    /// The packet is too long to be relayed. It is dropped and counted.
     #[error("a packet of {0} bytes is longer than {MAX_PACKET}")]
     TooLong(usize),
     /// The ingest is gone.
@@ -41,12 +41,12 @@ pub enum FeedError {
     Gone,
 }
 
-/// What waits in the queue.
+/// An entry of the queue.
 #[derive(Debug)]
-pub(crate) enum Fed {
+pub(crate) enum FeedEntry {
     /// A packet of an encoding.
     Packet { encoding: u8, bytes: Vec<u8> },
-    /// What a sender report of an encoding said: NTP time (32.32 bits) and timestamp.
+    /// The NTP time (32.32 bits) and timestamp of a sender report of an encoding.
     Report {
         encoding: u8,
         ntp: u64,
@@ -56,25 +56,27 @@ pub(crate) enum Fed {
 
 #[derive(Debug)]
 struct Shared {
-    queue: ArrayQueue<Fed>,
-    /// Buffers that were used.
+    queue: ArrayQueue<FeedEntry>,
+    /// Used buffers.
     spare: ArrayQueue<Vec<u8>>,
-    /// The worker, once there is one.
-    inbox: OnceLock<Arc<Inbox>>,
-    /// The worker has been told that there is something.
+    /// Wakes the worker, once there is one.
+    wakeup: OnceLock<Arc<Wakeup>>,
+    /// The worker has been notified.
     told: AtomicBool,
     gone: AtomicBool,
-    /// Packets that were not taken since the worker looked last: too long ones, and those that found the queue full.
+    /// Packets dropped since the worker last looked: those that were too long, and those that found
+    /// the queue full.
     too_long: AtomicU64,
     overrun: AtomicU64,
 }
 
-/// A feed of RTP packets, or of messages, in up to `encodings` simulcast encodings (1 to 3).
+/// Returns both ends of a feed of RTP packets, or of messages, in `encodings` simulcast encodings
+/// (1 to 3).
 pub fn packet_feed(encodings: u8) -> (PacketFeed, PacketReceiver) {
     let shared = Arc::new(Shared {
         queue: ArrayQueue::new(CAPACITY),
         spare: ArrayQueue::new(CAPACITY),
-        inbox: OnceLock::new(),
+        wakeup: OnceLock::new(),
         told: AtomicBool::new(false),
         gone: AtomicBool::new(false),
         too_long: AtomicU64::new(0),
@@ -93,8 +95,8 @@ pub fn packet_feed(encodings: u8) -> (PacketFeed, PacketReceiver) {
 }
 
 impl PacketFeed {
-    /// Hands over an RTP packet (of a data ingest, a message) of an encoding, 0 the lowest. It is relayed
-    /// at once: pacing is the caller's.
+    /// Sends an RTP packet of an encoding (0 is the lowest), or a message. It is relayed
+    /// immediately: the caller does the pacing.
     pub fn send(&self, encoding: u8, packet: &[u8]) -> Result<(), FeedError> {
         if packet.len() > MAX_PACKET {
             self.shared.too_long.fetch_add(1, Ordering::Relaxed);
@@ -104,20 +106,20 @@ impl PacketFeed {
         let mut bytes = self.shared.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        self.push(Fed::Packet { encoding, bytes })
+        self.push(FeedEntry::Packet { encoding, bytes })
     }
 
-    /// Hands over what a sender report says: NTP time (32.32 bits since 1900) and the timestamp, as it is
-    /// in the packets, at that time. It keeps audio and video in step at the viewers.
+    /// Sends the NTP time (32.32 bits since 1900) of a timestamp in the packets. Viewers need it to
+    /// keep audio and video in sync.
     pub fn sender_report(&self, encoding: u8, ntp: u64, timestamp: u32) -> Result<(), FeedError> {
-        self.push(Fed::Report {
+        self.push(FeedEntry::Report {
             encoding,
             ntp,
             timestamp,
         })
     }
 
-    fn push(&self, fed: Fed) -> Result<(), FeedError> {
+    fn push(&self, fed: FeedEntry) -> Result<(), FeedError> {
         let shared = &self.shared;
         if shared.gone.load(Ordering::Relaxed) {
             return Err(FeedError::Gone);
@@ -130,38 +132,38 @@ impl PacketFeed {
         Ok(())
     }
 
-    /// The worker is to look.
+    /// Notifies the worker.
     fn tell(&self) {
         let shared = &self.shared;
         if !shared.told.swap(true, Ordering::AcqRel)
-            && let Some(inbox) = shared.inbox.get()
+            && let Some(wakeup) = shared.wakeup.get()
         {
-            inbox.wake();
+            wakeup.wake();
         }
     }
 }
 
 impl PacketReceiver {
-    /// What the source is to be told by RTCP goes to `rtcp` as compound packets (RFC 3550 section 6.1): keyframe requests, at most
-    /// one a second for each encoding, and the bitrate that viewers can take. What finds no room there is dropped. Without
-    /// this the source is told nothing.
+    /// Sends RTCP for the source to `rtcp`, as compound packets (RFC 3550 section 6.1): keyframe
+    /// requests, at most one a second for each encoding, and the bitrate that viewers can take.
+    /// They are dropped if the channel is full.
     pub fn telling(mut self, rtcp: mpsc::Sender<Vec<u8>>) -> Self {
         self.rtcp = Some(rtcp);
         self
     }
 
-    /// Whether the source can be told anything.
+    /// Whether there is a channel for RTCP.
     pub(crate) fn can_tell(&self) -> bool {
         self.rtcp.is_some()
     }
 
-    /// Tells the source; says whether that is on its way.
+    /// Sends RTCP to the source. Returns whether it was queued.
     pub(crate) fn tell(&self, compound: &[u8]) -> bool {
         let rtcp = self.rtcp.as_ref();
         rtcp.is_some_and(|rtcp| rtcp.try_send(compound.to_vec()).is_ok())
     }
 
-    /// How many packets were not taken since the last call, and why.
+    /// Returns the number of packets dropped since the last call, by reason.
     pub(crate) fn take_refused(&self) -> [(Refused, u64); 2] {
         let take = |count: &AtomicU64| match count.load(Ordering::Relaxed) {
             0 => 0,
@@ -173,47 +175,47 @@ impl PacketReceiver {
         ]
     }
 
-    /// How many encodings it may bring.
+    /// The maximum number of encodings.
     pub(crate) fn encodings(&self) -> u8 {
         self.encodings
     }
 
-    /// The worker to wake.
-    pub(crate) fn attach(&self, inbox: Arc<Inbox>) {
-        // It is set once: a receiver belongs to one ingest.
-        let _ = self.shared.inbox.set(inbox);
+    /// Sets how the worker is woken.
+    pub(crate) fn attach(&self, wakeup: Arc<Wakeup>) {
+        // Set only once: a receiver belongs to one ingest.
+        let _ = self.shared.wakeup.set(wakeup);
     }
 
-    /// Whether something is there. What comes after this call is told anew, so that the caller may pop
-    /// as much as it likes, and call [`PacketReceiver::postpone`] if it leaves something.
+    /// Whether there are packets. Later ones are notified anew, so the caller may take any number,
+    /// and calls [`PacketReceiver::postpone`] if some are left.
     pub(crate) fn begin(&self) -> bool {
         self.shared.told.load(Ordering::Relaxed) && self.shared.told.swap(false, Ordering::AcqRel)
     }
 
-    /// The next packet.
-    pub(crate) fn pop(&self) -> Option<Fed> {
+    /// Takes the next entry.
+    pub(crate) fn pop(&self) -> Option<FeedEntry> {
         self.shared.queue.pop()
     }
 
-    /// The next packet, for tests of what feeds.
+    /// Takes the next packet, for tests.
     #[cfg(feature = "testing")]
     pub fn take_packet(&self) -> Option<Vec<u8>> {
         while let Some(fed) = self.pop() {
-            if let Fed::Packet { bytes, .. } = fed {
+            if let FeedEntry::Packet { bytes, .. } = fed {
                 return Some(bytes);
             }
         }
         None
     }
 
-    /// Something was left: [`PacketReceiver::begin`] says so the next time.
+    /// Notes that entries are left: [`PacketReceiver::begin`] returns true the next time.
     pub(crate) fn postpone(&self) {
         self.shared.told.store(true, Ordering::Release);
     }
 
-    /// Gives a buffer back.
+    /// Returns a used buffer.
     pub(crate) fn recycle(&self, buffer: Vec<u8>) {
-        // Beyond the capacity it is freed.
+        // It is freed if there are enough already.
         let _ = self.shared.spare.push(buffer);
     }
 }

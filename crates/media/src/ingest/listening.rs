@@ -1,40 +1,38 @@
-//! Listening to ingests of audio: who talks, and how much.
+//! Talk detection and speech measurement of audio ingests.
 
+use portunus_graph::{IngestId, SpeechActivity, TalkDetection};
 use tokio::sync::mpsc;
 
-use super::IngestId;
-use crate::{SpeechActivity, TalkDetection};
-
-/// What there is to be told of an ingest of audio, as far as its packets say how loud they are (RFC 6464).
+/// What is reported of an audio ingest whose packets carry audio levels (RFC 6464).
 #[derive(Debug, Clone)]
 pub struct Listening {
-    /// When somebody counts as talking; none: that is not told.
+    /// When the source counts as talking. `None` disables these reports.
     pub talking: Option<TalkDetection>,
-    /// Whether it is told how much is spoken, every 200 ms as long as it is not silent.
+    /// Whether speech activity is reported, every 200 ms unless it is silent.
     pub speech: bool,
-    /// Whom to tell. What finds no room is lost.
+    /// The channel for reports. They are dropped if it is full.
     pub tell: mpsc::Sender<Heard>,
 }
 
-/// What was heard, and of which ingest.
+/// A report on an ingest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heard {
     /// The ingest.
     pub ingest: IngestId,
-    /// What was heard.
+    /// The report.
     pub sound: Sound,
 }
 
-/// What was heard.
+/// The content of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sound {
-    /// Somebody has begun or ceased to talk.
+    /// The source has started or stopped talking.
     Talking {
-        /// Which of the two.
+        /// Whether it talks now.
         talking: bool,
-        /// How loud it was on average, in hundredths of -dBov: 0 is the loudest, 12700 silence.
+        /// The average level in hundredths of -dBov: 0 is the loudest, 12,700 is silence.
         average: u16,
     },
-    /// How much is spoken.
+    /// The speech activity.
     Speech(SpeechActivity),
 }

@@ -1,61 +1,48 @@
-//! What an ingest takes in, and from where.
+//! The options of ingests.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_graph::{IngestId, SharedClock};
 use portunus_rtp::{ExtensionMap, Pt, Ssrc};
 use portunus_sdp::negotiated::Codec;
 use portunus_srtp::{Profile, Sealer};
 use smallvec::SmallVec;
 
-use super::{IngestSocket, IngestStatus, PacketReceiver, SharedClock, SharedSocket};
-
-/// An ingest: which worker it lives on, and which one it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct IngestId {
-    pub(crate) worker: u16,
-    pub(crate) serial: u64,
-}
-
-impl IngestId {
-    /// The worker that it lives on.
-    pub fn worker(self) -> usize {
-        usize::from(self.worker)
-    }
-}
+use super::{IngestSocket, IngestStatus, PacketReceiver, SharedSocket};
 
 /// An ingest that was added.
 #[derive(Debug, Clone)]
 pub struct Ingest {
-    /// Its name, to route from it.
+    /// Its id, to route from it.
     pub id: IngestId,
-    /// How it does.
+    /// Its statistics.
     pub status: Arc<IngestStatus>,
 }
 
-/// How an ingest is set up.
+/// The options of an ingest.
 #[derive(Debug)]
 pub struct IngestOptions {
-    /// What comes in.
+    /// The media.
     pub media: IngestMedia,
-    /// Where from.
+    /// Where packets come from.
     pub feed: IngestFeed,
-    /// RTP comes encrypted with this key. RTCP is plain all the same.
+    /// The key of SRTP. RTCP is not encrypted in any case.
     pub srtp: Option<IngestSrtp>,
-    /// A packet with another SSRC is refused unless the present sender was silent this long; zero lets
-    /// a new sender take over at once.
+    /// How long the present sender must be silent before another SSRC is accepted. 0 lets a new
+    /// sender take over immediately.
     pub collision: Duration,
-    /// The worker to live on; none: the one that has the fewest ingests.
+    /// The worker. `None` chooses the one with the fewest ingests.
     pub worker: Option<usize>,
 }
 
 impl IngestOptions {
-    /// Packets of `codec` as they come.
+    /// Takes RTP packets of `codec`.
     pub fn rtp(codec: Codec, clock_rate: u32, feed: IngestFeed) -> Self {
         Self::new(IngestMedia::Rtp(RtpIngest::new(codec, clock_rate)), feed)
     }
 
-    /// Messages for data channels.
+    /// Takes messages for data channels.
     pub fn data(data: DataIngest, feed: IngestFeed) -> Self {
         Self::new(IngestMedia::Data(data), feed)
     }
@@ -71,7 +58,7 @@ impl IngestOptions {
     }
 }
 
-/// What comes in.
+/// The media of an ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IngestMedia {
     /// Audio or video.
@@ -83,34 +70,34 @@ pub enum IngestMedia {
 /// An audio or video stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtpIngest {
-    /// What the packets hold.
+    /// The codec.
     pub codec: Codec,
-    /// The payload type that they have to have; none: any.
+    /// The payload type that packets must have. `None` accepts any.
     pub pt: Option<Pt>,
-    /// What packets of these payload types hold, where that is not always the same; they are always relayed.
+    /// Other payload types that are always accepted, and their codecs.
     pub others: SmallVec<[(Pt, Codec); 2]>,
-    /// RTP clock in Hz.
+    /// The RTP clock, in Hz.
     pub clock_rate: u32,
-    /// The number (1 to 14) of the abs-capture-time extension in the packets, which is then passed on.
+    /// The id (1 to 14) of the abs-capture-time extension, which is then passed on.
     pub abs_capture_time: Option<u8>,
-    /// The numbers of the other extensions in the packets that are passed on.
+    /// The ids of the other extensions that are passed on.
     pub extensions: ExtensionMap,
-    /// It is encrypted end to end: keyframes cannot be told from other pictures, unless a descriptor outside of that tells
-    /// them.
+    /// Media is encrypted end to end: keyframes can be recognized only by a descriptor outside of
+    /// the encryption.
     pub opaque: bool,
-    /// Make up for a sender whose clock is slower or faster than ours.
+    /// Compensates for a sender whose clock is slower or faster than ours.
     pub skew: bool,
-    /// The clock of its timestamps, if others share it. Timestamps go on as they are where a receiver changes between such
-    /// ingests, and must be those of the time at which packets are fed.
+    /// The clock of its timestamps, if other ingests share it. Timestamps must match the time at
+    /// which packets are fed. They stay as they are when a receiver changes between such ingests.
     pub clock: Option<SharedClock>,
-    /// VP9: the stream has spatial layers, to be selected by each route.
+    /// VP9: the stream has spatial layers for routes to choose from.
     pub svc: bool,
-    /// H.264: sent before each I-frame that the stream itself sends no parameter sets with.
+    /// H.264: parameter sets to send before each I-frame that comes without any.
     pub h264_parameter_sets: Option<super::ParameterSets>,
 }
 
 impl RtpIngest {
-    /// A stream that is relayed as it comes.
+    /// Returns a stream that is relayed as it comes.
     pub fn new(codec: Codec, clock_rate: u32) -> Self {
         Self {
             codec,
@@ -127,7 +114,7 @@ impl RtpIngest {
         }
     }
 
-    /// What a packet of a payload type holds, if it may have that.
+    /// Returns the codec of a payload type, if that is accepted.
     pub(crate) fn codec_of(&self, pt: Pt) -> Option<Codec> {
         if let Some((_, codec)) = self.others.iter().find(|(other, _)| *other == pt) {
             return Some(*codec);
@@ -144,42 +131,42 @@ impl RtpIngest {
 /// Messages for data channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataIngest {
-    /// The channel's label; it is opened at a peer that has none of this label.
+    /// The label of the data channel, which is opened at peers that have none.
     pub label: &'static str,
-    /// Messages are text, and refused if they are not UTF-8; else they are bytes.
+    /// Messages are text, and refused unless they are UTF-8. False means bytes.
     pub text: bool,
     /// A new viewer gets the last message.
     pub keep_last: bool,
-    /// Each message stands behind an RTP header, whose payload type says whether it is text (0) or bytes. It is
-    /// plain even if the ingest has a key.
+    /// Each message follows an RTP header, whose payload type is 0 for text. It is not encrypted
+    /// even if the ingest has a key.
     pub framed: bool,
 }
 
-/// Where packets come from.
+/// Where the packets of an ingest come from.
 #[derive(Debug)]
 pub enum IngestFeed {
     /// UDP sockets.
     Sockets {
-        /// One to three: the simulcast encodings, lowest first. Further ones are not listened to.
+        /// One socket for each simulcast encoding, lowest first, at most three.
         rtp: Vec<IngestSocket>,
-        /// For sender reports in, and keyframe requests and REMB out.
+        /// For incoming sender reports, and outgoing keyframe requests and REMB.
         rtcp: Option<IngestSocket>,
     },
-    /// A UDP socket that several ingests share: each takes the packets with its SSRCs. All ingests of a socket have to
-    /// live on one worker ([`IngestOptions::worker`]).
+    /// A UDP socket that several ingests share: each takes the packets with its SSRCs. All of them
+    /// must be on one worker ([`IngestOptions::worker`]).
     Shared {
         /// For RTP.
         rtp: SharedSocket,
-        /// For sender reports in, and keyframe requests and REMB out.
+        /// For incoming sender reports, and outgoing keyframe requests and REMB.
         rtcp: Option<SharedSocket>,
-        /// The SSRC of the lowest encoding; those above it have the next numbers.
+        /// The SSRC of the lowest encoding. Higher ones have the next numbers.
         ssrc: Ssrc,
-        /// The encodings that there may be, 1 to 3.
+        /// The number of encodings, 1 to 3.
         encodings: u8,
     },
-    /// The control plane: files, RTSP.
+    /// The control plane, for files and RTSP.
     Packets(PacketReceiver),
-    /// Threads that feed many ingests of the worker ([`super::ThreadFeed`]).
+    /// Threads that feed many ingests of a worker ([`super::ThreadFeed`]).
     Thread,
 }
 
@@ -192,7 +179,7 @@ impl IngestFeed {
         }
     }
 
-    /// Simulcast encodings that it may bring.
+    /// The maximum number of simulcast encodings.
     pub(crate) fn encodings(&self) -> u8 {
         match self {
             IngestFeed::Sockets { rtp, .. } => rtp.len().clamp(1, 3) as u8,
@@ -208,12 +195,12 @@ impl IngestFeed {
 pub struct IngestSrtp {
     /// The suite.
     pub suite: SrtpSuite,
-    /// Master key (16 bytes) and salt (14 bytes), as `a=crypto` has them in base64 (RFC 4568 section 6.1).
+    /// The master key (16 bytes) and salt (14 bytes), as in `a=crypto` (RFC 4568 section 6.1).
     pub key_and_salt: [u8; 30],
 }
 
 impl IngestSrtp {
-    /// What protects packets with the key.
+    /// Returns a sealer with the key.
     pub(crate) fn sealer(&self) -> Option<Sealer> {
         let profile = self.suite.profile();
         let (master, salt) = self.key_and_salt.split_at_checked(profile.key_len())?;

@@ -1,4 +1,4 @@
-//! H.264 parameter sets that a source leaves to the SDP (RFC 6184 section 8.1): told before each I-frame.
+//! H.264 parameter sets from the SDP (RFC 6184 section 8.1), which are sent before each I-frame.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ pub struct ParameterSets {
     payload: Arc<[u8]>,
 }
 
-/// Padding may be left out.
+/// Accepts base64 without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Aggregation of units of one time (RFC 6184 section 5.7.1).
+/// The type of an aggregation packet (RFC 6184 section 5.7.1).
 const STAP_A: u8 = 24;
 const SEQUENCE_PARAMETER_SET: u8 = 7;
 const PICTURE_PARAMETER_SET: u8 = 8;
-/// With a header, it still fits any datagram.
+/// The maximum payload in bytes: with a header it fits any datagram.
 const MAX_PAYLOAD: usize = 1_000;
 
 /// Why parameter sets cannot be used.
@@ -31,19 +31,19 @@ pub enum ParameterSetsError {
     /// A part is not base64.
     #[error("sprop-parameter-sets are base64, separated by commas")]
     NotBase64,
-    /// There are not both kinds.
+    /// One of the two kinds is missing.
     #[error("a sequence and a picture parameter set are needed")]
     Missing,
-    /// Another kind of unit is among them.
+    /// There is a unit of another kind.
     #[error("a NAL unit of type {0} is no parameter set")]
     Foreign(u8),
-    /// They do not fit a packet.
+    /// They do not fit into a packet.
     #[error("parameter sets of more than {MAX_PAYLOAD} bytes do not fit a packet")]
     TooLong,
 }
 
 impl ParameterSets {
-    /// Reads `sprop-parameter-sets` as SDP has them: units in base64, separated by commas.
+    /// Reads `sprop-parameter-sets` of SDP: units in base64, separated by commas.
     pub fn from_sprop(text: &str) -> Result<Self, ParameterSetsError> {
         let mut payload = vec![0];
         let (mut reference, mut sequence, mut picture) = (0, false, false);
@@ -76,7 +76,7 @@ impl ParameterSets {
         })
     }
 
-    /// The payload of the packet that carries them.
+    /// The payload of the packet with the parameter sets.
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }
@@ -84,7 +84,7 @@ impl ParameterSets {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
 
     #[test]

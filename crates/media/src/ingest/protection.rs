@@ -1,4 +1,4 @@
-//! SRTP of an ingest (RFC 3711 with a key from elsewhere, RFC 4568): one context for whatever senders.
+//! SRTP of an ingest (RFC 3711, with a key from RFC 4568): one context for all senders.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -8,14 +8,15 @@ use portunus_srtp::{OpenError, Opener};
 
 use super::{IngestSrtp, Refused};
 
-/// Senders whose windows are kept. A sender that restarts has another SSRC, and may do so for ever.
+/// The maximum number of senders whose replay windows are kept: a sender that restarts has another
+/// SSRC.
 const SENDERS: usize = 16;
-/// After so much time without an authentic packet, and so many that are not, the sender is taken to have
-/// begun anew with its roll-over counter at zero.
+/// After this time without an authentic packet, and this many that are not, the sender is assumed
+/// to have restarted with a roll-over counter of 0.
 const LOST: Duration = Duration::from_secs(1);
 const STRIKES: u32 = 3;
 
-/// Opens what comes.
+/// Decrypts packets.
 pub(crate) struct Protection {
     key: IngestSrtp,
     opener: Option<Opener>,
@@ -33,7 +34,7 @@ impl Protection {
         }
     }
 
-    /// Opens a packet in place: its header, and the length of the plain packet.
+    /// Decrypts a packet in place. Returns its header, and the length of the decrypted packet.
     pub(crate) fn open(
         &mut self,
         packet: &mut [u8],
@@ -96,7 +97,11 @@ fn opener(key: &IngestSrtp) -> Option<Opener> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use portunus_rtp::{Fields, Pt, SeqNo, write_header};
     use portunus_srtp::Sealer;
 

@@ -1,24 +1,25 @@
-//! Senders whose clock is slower or faster than ours: what came at what time says how far they are off.
+//! Compensates for senders whose clock is slower or faster than ours, by comparing timestamps with
+//! arrivals.
 
 use std::time::{Duration, Instant};
 
-/// Arrivals after the start of a stream are not looked at for so long, then for as long to begin with.
+/// Arrivals are ignored for this time after the start of a stream, and then measured for as long.
 const SETTLE: Duration = Duration::from_secs(5);
-/// While arrivals wander by more than this, the beginning is looked for again.
+/// Arrivals that vary by more than this start the measurement again.
 const UNSTEADY_MS: i64 = 60;
-/// The drift that is made up for at once.
+/// The drift that is corrected in one step.
 const STEP_MS: i64 = 120;
-/// The weight of one packet in the mean is one in so many.
+/// The weight of one packet in the mean, as a divisor.
 const WEIGHT: i64 = 64;
 
-/// What to do with a packet.
+/// A correction at a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Adjustment {
-    /// Move timestamps by so many ticks from this packet on.
+    /// Shift timestamps by this number of ticks from this packet on.
     pub(crate) shift: i32,
-    /// Leave a number out, so that the receiver sees that time has passed.
+    /// Skip a sequence number, so that the receiver notices that time has passed.
     pub(crate) jump: bool,
-    /// Leave the packet out.
+    /// Drop the packet.
     pub(crate) leave_out: bool,
 }
 
@@ -26,14 +27,14 @@ pub(crate) struct Adjustment {
 #[derive(Debug)]
 pub(crate) struct Skew {
     clock_rate: u32,
-    /// Audio is skipped to catch up; pictures are moved together instead, for each is needed.
+    /// Audio is skipped to catch up. Pictures are moved closer together instead, as each is needed.
     is_video: bool,
     phase: Phase,
-    /// Time of the last packet, to be followed over the wrap.
+    /// The timestamp of the last packet, and the same without wrap-around.
     last: Option<(u32, i64)>,
-    /// Ticks by which timestamps are still to go back.
+    /// Ticks by which timestamps still have to go back.
     owed: i64,
-    /// Audio up to this time is left out.
+    /// Audio up to this time is dropped.
     skip_until: Option<i64>,
 }
 
@@ -42,7 +43,7 @@ enum Phase {
     Starting,
     /// Since when, and the time of the first packet in ticks.
     Settling(Instant, i64),
-    /// Delays in microseconds since `since`: their lowest and highest, sum and number.
+    /// The lowest and highest delay since `since`, in µs, and their sum and number.
     Gauging {
         since: Instant,
         at: Instant,
@@ -52,7 +53,7 @@ enum Phase {
         sum: i64,
         count: i64,
     },
-    /// The mean delay, in microseconds times [`WEIGHT`], and what it is measured against.
+    /// The mean delay in µs times [`WEIGHT`], and the reference for it.
     Steady {
         at: Instant,
         time: i64,
@@ -73,12 +74,12 @@ impl Skew {
         }
     }
 
-    /// Another sender: all begins anew.
+    /// Starts over, for another sender.
     pub(crate) fn restart(&mut self) {
         *self = Self::new(self.clock_rate, self.is_video);
     }
 
-    /// Looks at the newest packet, with the timestamp that its sender gave it.
+    /// Checks the newest packet, with its sender's timestamp.
     pub(crate) fn look(&mut self, timestamp: u32, now: Instant) -> Adjustment {
         let (time, advance) = match self.last {
             Some((before, time)) => {
@@ -99,7 +100,8 @@ impl Skew {
         }
         self.follow(time, now);
         if self.owed > 0 && advance > 1 {
-            // Half the distance of two pictures is taken away until what is owed is made up for.
+            // Half of the distance of two pictures is taken away until the owed ticks are made up
+            // for.
             let ticks = self.owed.min(advance / 2);
             self.owed -= ticks;
             return Adjustment {
@@ -114,7 +116,7 @@ impl Skew {
         self.correct(time)
     }
 
-    /// The delay of a packet against the first, in microseconds: it grows if the sender is slow.
+    /// Returns the delay of a packet relative to the first, in µs. It grows if the sender is slow.
     fn delay(&self, time: i64, since: i64, at: Instant, now: Instant) -> i64 {
         let media = (time - since).saturating_mul(1_000_000) / i64::from(self.clock_rate);
         let passed = now.saturating_duration_since(at).as_micros() as i64;
@@ -229,8 +231,8 @@ fn gauging(since: Instant, at: Instant, time: i64, delay: i64) -> Phase {
 mod tests {
     use super::*;
 
-    /// A sender that takes `interval_us` for packets that are `ticks` apart; returns the adjustments
-    /// that were not nothing, with the packet at which they came.
+    /// A sender that takes `interval_us` for packets that are `ticks` apart; returns the
+    /// adjustments that were not nothing, with the packet at which they came.
     fn run(skew: &mut Skew, packets: u32, ticks: u32, interval_us: u64) -> Vec<(u32, Adjustment)> {
         let start = Instant::now();
         let look = |n: u32| {

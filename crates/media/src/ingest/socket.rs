@@ -1,4 +1,4 @@
-//! Sockets of ingests. They are bound on the control plane, so that what is wrong is known at once.
+//! Sockets of ingests. The control plane binds them, so that errors are known immediately.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,25 +9,26 @@ use std::sync::Arc;
 use portunus_config::Probe;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-/// Asked of the kernel.
+/// The size of the receive buffer to request.
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// Where an ingest listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestBind {
-    /// The UDP port; 0 picks a free one from `range`.
+    /// The UDP port. 0 chooses a free one from `range`.
     pub port: u16,
-    /// Ports to pick from.
+    /// Ports to choose from.
     pub range: RangeInclusive<u16>,
-    /// The name or address of the interface to listen on, or to join the group on; none: all, IPv4 and IPv6.
+    /// The name or address of the interface to listen on, or to join the group on. `None` means
+    /// all, IPv4 and IPv6.
     pub interface: Option<String>,
-    /// An IPv4 multicast group to join, on a fixed port. Others may listen to it on the same machine, and
-    /// datagrams to other groups or to the machine itself are not taken.
+    /// An IPv4 multicast group to join, on a fixed port that others on the machine may share.
+    /// Datagrams to other destinations are not received.
     pub multicast: Option<Ipv4Addr>,
 }
 
 impl IngestBind {
-    /// `port` of all interfaces; 0 is picked from 10000 to 60000.
+    /// Listens on all interfaces. Port 0 means a free one from 10,000 to 60,000.
     pub fn new(port: u16) -> Self {
         Self {
             port,
@@ -42,37 +43,37 @@ impl IngestBind {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
-    /// The interface is not there.
+    /// There is no such interface.
     #[error("there is no interface or address {0}")]
     Interface(String),
-    /// The group is not one, or the interface has no IPv4 address.
+    /// The address is not that of a group, or the interface has no IPv4 address.
     #[error("{0} is no IPv4 multicast group")]
     Group(Ipv4Addr),
     /// The interface has no IPv4 address, which multicast needs.
     #[error("multicast needs an IPv4 address, and {0} has none")]
     NoIpv4(String),
-    /// A group was named, but no port.
+    /// There is a group, but no port.
     #[error("a multicast group needs a fixed port")]
     GroupPort,
     /// No port of the range is free.
     #[error("no port from {start} to {end} is free")]
     NoPort {
-        /// The first.
+        /// The first port.
         start: u16,
-        /// The last.
+        /// The last port.
         end: u16,
     },
-    /// The system refused.
+    /// The system refused the socket.
     #[error("cannot listen on {address}/udp: {error}")]
     Socket {
-        /// What was to be bound.
+        /// The address to bind.
         address: SocketAddr,
-        /// What it said.
+        /// The system's error.
         error: io::Error,
     },
 }
 
-/// A bound socket, to be given to an ingest.
+/// A bound socket for an ingest.
 #[derive(Debug)]
 pub struct IngestSocket {
     socket: UdpSocket,
@@ -80,7 +81,7 @@ pub struct IngestSocket {
 }
 
 impl IngestSocket {
-    /// Binds as `bind` says.
+    /// Binds a socket.
     pub fn bind(bind: IngestBind) -> Result<Self, IngestError> {
         let interface = bind.interface.as_deref().filter(|name| !name.is_empty());
         if let Some(group) = bind.multicast {
@@ -105,12 +106,12 @@ impl IngestSocket {
         Err(IngestError::NoPort { start, end })
     }
 
-    /// Where it is bound: the group, if it joined one.
+    /// The bound address, which is the group if it joined one.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// From now on nobody else is heard, and what is sent goes there.
+    /// Receives from `remote` only, and sends to it.
     pub fn connect(&self, remote: SocketAddr) -> io::Result<()> {
         let remote = match remote.ip() {
             IpAddr::V4(ip) if self.local.is_ipv6() => (ip.to_ipv6_mapped(), remote.port()).into(),
@@ -119,7 +120,7 @@ impl IngestSocket {
         self.socket.connect(remote)
     }
 
-    /// What is sent has this DSCP (RFC 2474), 0 to 63, from now on, as far as the system lets it have one.
+    /// Sets the DSCP (RFC 2474), 0 to 63, of what is sent, if the system permits it.
     pub fn set_dscp(&self, dscp: u8) {
         let field = u32::from(dscp.min(63)) << 2;
         let socket = SockRef::from(&self.socket);
@@ -132,7 +133,7 @@ impl IngestSocket {
         }
     }
 
-    /// The same socket once more.
+    /// Returns another handle of the socket.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             socket: self.socket.try_clone()?,
@@ -167,7 +168,7 @@ impl IngestSocket {
         let address = SocketAddr::from((group, port));
         let bound = socket(address).and_then(|socket| {
             socket.set_reuse_address(true)?;
-            // Bound to the group, and deaf to groups that other sockets joined.
+            // Receives only from its own group, and not from groups that other sockets joined.
             socket.set_multicast_all_v4(false)?;
             socket.bind(&address.into())?;
             socket.join_multicast_v4(&group, &on)?;
@@ -182,13 +183,13 @@ impl IngestSocket {
         Ok(Self { socket, local })
     }
 
-    /// Sends a datagram; what cannot be sent is lost like any on the way.
+    /// Sends a datagram. An error means that it is lost.
     pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.socket.send_to(datagram, to)
     }
 }
 
-/// A socket that several ingests, or forwarders, have in common.
+/// A socket that several ingests or forwarders share.
 #[derive(Debug, Clone)]
 pub struct SharedSocket(Arc<IngestSocket>);
 
@@ -198,12 +199,12 @@ impl SharedSocket {
         self.0.port()
     }
 
-    /// Where it is bound: the group, if it joined one.
+    /// The bound address, which is the group if it joined one.
     pub fn local(&self) -> SocketAddr {
         self.0.local()
     }
 
-    /// Sends a datagram to where the socket is connected.
+    /// Sends a datagram to the connected address.
     pub(crate) fn send_connected(&self, datagram: &[u8]) -> io::Result<usize> {
         self.0.socket.send(datagram)
     }
@@ -212,7 +213,7 @@ impl SharedSocket {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Sends a datagram; what cannot be sent is lost like any on the way.
+    /// Sends a datagram. An error means that it is lost.
     pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.0.send(datagram, to)
     }
@@ -247,7 +248,7 @@ fn open(only: Option<IpAddr>, port: u16) -> Result<IngestSocket, IngestError> {
         IngestSocket::new(socket)
     };
     let bound = bind(address).or_else(|error| match error.raw_os_error() {
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) if only.is_none() => {
             bind((Ipv4Addr::UNSPECIFIED, port).into())
         }
@@ -267,12 +268,12 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The address of an interface that is named by it or by its name, IPv4 first.
+/// Returns the address of an interface, given by its address or name. Prefers IPv4.
 pub fn interface_address(name: &str) -> Result<IpAddr, IngestError> {
     address_of(name, false)
 }
 
-/// Looks whether an interface is there that a key names, by its address or its name.
+/// Checks that there is an interface with the address or name of a key.
 pub fn probe_interface(probe: &mut Probe, key: &str, name: &str) {
     if !name.is_empty()
         && let Err(error) = interface_address(name)
@@ -281,7 +282,7 @@ pub fn probe_interface(probe: &mut Probe, key: &str, name: &str) {
     }
 }
 
-/// The address of an interface that is named by it or by its name; IPv4 first, or only.
+/// Returns the address of an interface, given by its address or name. Prefers or requires IPv4.
 fn address_of(name: &str, only_v4: bool) -> Result<IpAddr, IngestError> {
     let unknown = || IngestError::Interface(name.to_owned());
     let interfaces = if_addrs::get_if_addrs().map_err(|_| unknown())?;
@@ -304,7 +305,7 @@ fn address_of(name: &str, only_v4: bool) -> Result<IpAddr, IngestError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
 
     #[test]

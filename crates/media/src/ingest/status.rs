@@ -1,4 +1,4 @@
-//! How an ingest does, readable at any time without asking its worker.
+//! Statistics of an ingest, readable at any time without asking its worker.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,21 +7,21 @@ use portunus_rtp::Ssrc;
 
 use super::Refused;
 
-/// Figures of an ingest. Its worker alone writes them; what is read may be a moment old.
+/// Statistics of an ingest. Only its worker writes them, so they may be a moment old.
 #[derive(Debug)]
 pub struct IngestStatus {
     created: Instant,
-    /// Milliseconds from `created`; so are other times.
+    /// In milliseconds since `created`, as all times here.
     last: AtomicU64,
     packets: AtomicU64,
     bytes: AtomicU64,
     lost: AtomicU64,
     refused: [AtomicU64; Refused::COUNT],
-    /// When the last fault was, and its index; meaningless before the first one.
+    /// The time and the index of the last fault. Meaningless before the first one.
     last_fault: AtomicU64,
     fault: AtomicUsize,
     ignored: AtomicU64,
-    /// Above 32 bits: whether there is one.
+    /// The bits above 32 say whether there is one.
     ssrc: AtomicU64,
     latched: AtomicBool,
     keyframes_asked: AtomicU64,
@@ -47,8 +47,7 @@ impl IngestStatus {
         }
     }
 
-    /// Time since the last packet that was taken, or that came while the ingest was disabled; since the ingest
-    /// was added, if there was none yet.
+    /// The time since the last packet, accepted or ignored, or since the ingest was added.
     pub fn age(&self) -> Duration {
         self.since(&self.last)
     }
@@ -58,38 +57,38 @@ impl IngestStatus {
         self.created.elapsed().saturating_sub(time)
     }
 
-    /// Whether a packet was taken so far, or came while the ingest was disabled.
+    /// Whether any packet has come, accepted or ignored.
     pub fn has_come(&self) -> bool {
         self.packets() > 0 || self.ignored() > 0
     }
 
-    /// Packets (messages) taken in.
+    /// Accepted packets or messages.
     pub fn packets(&self) -> u64 {
         self.packets.load(Ordering::Relaxed)
     }
 
-    /// Their bytes, RTP headers included.
+    /// Their bytes, with RTP headers.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Datagrams that were not taken: not RTP, of another sender, not authentic, late or twice, too long, too many.
+    /// Datagrams that were refused, for any reason.
     pub fn refused(&self) -> u64 {
         Refused::ALL.map(|why| self.refused_as(why)).iter().sum()
     }
 
-    /// Those of them that were not taken for this reason.
+    /// Datagrams that were refused for this reason.
     pub fn refused_as(&self, why: Refused) -> u64 {
         let count = self.refused.get(why.index());
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// What is wrong with what comes, if anything ever was. What networks do to packets does not count.
+    /// The fault in what arrives, if there ever was one. Late packets do not count.
     pub fn refusal(&self) -> Option<Refusal> {
         let faults = Refused::ALL.into_iter().filter(|why| why.is_fault());
         let datagrams: u64 = faults.map(|why| self.refused_as(why)).sum();
@@ -101,18 +100,18 @@ impl IngestStatus {
         })
     }
 
-    /// Datagrams that came while the ingest was disabled.
+    /// Datagrams that arrived while the ingest was disabled.
     pub fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
     }
 
-    /// The present sender; with simulcast, that of any encoding.
+    /// The SSRC of the present sender. With simulcast, that of any encoding.
     pub fn ssrc(&self) -> Option<Ssrc> {
         let ssrc = self.ssrc.load(Ordering::Relaxed);
         (ssrc & HAS_SSRC != 0).then_some(Ssrc(ssrc as u32))
     }
 
-    /// Whether the way for RTCP to the sender is known, so that it can be asked for keyframes.
+    /// Whether the address for RTCP to the sender is known, so that keyframes can be requested.
     pub fn rtcp_latched(&self) -> bool {
         self.latched.load(Ordering::Relaxed)
     }
@@ -148,7 +147,7 @@ impl IngestStatus {
         add(&self.ignored, 1);
     }
 
-    /// The losses of one of its streams were `before`, and are `now`.
+    /// Updates the losses of one of its streams.
     pub(crate) fn change_lost(&self, before: u64, now: u64) {
         if before != now {
             add(&self.lost, now.wrapping_sub(before));
@@ -168,14 +167,14 @@ impl IngestStatus {
         add(&self.keyframes_asked, 1);
     }
 
-    /// Behaves as if a packet had come now, for the tests of what stands on it.
+    /// Acts as if a packet had arrived, for tests.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn pretend_packet(&self, bytes: usize) {
         self.accepted(bytes, Instant::now());
     }
 
-    /// Behaves as if a datagram had been refused now, for the same.
+    /// Acts as if a datagram had been refused, for tests.
     #[cfg(feature = "testing")]
     #[doc(hidden)]
     pub fn pretend_refusal(&self, why: Refused) {
@@ -183,18 +182,18 @@ impl IngestStatus {
     }
 }
 
-/// What is wrong with what comes for an ingest.
+/// A fault in what arrives for an ingest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why the last such datagram was not taken.
+    /// The reason of the last such datagram.
     pub why: Refused,
-    /// Datagrams that something was wrong with, for whatever reason.
+    /// The number of faulty datagrams, for any reason.
     pub datagrams: u64,
-    /// Time since the last one.
+    /// The time since the last one.
     pub age: Duration,
 }
 
-/// There is one writer, so that nothing need be locked.
+// There is only one writer, so this needs no atomic addition.
 fn add(count: &AtomicU64, more: u64) {
     count.store(
         count.load(Ordering::Relaxed).wrapping_add(more),

@@ -1,50 +1,46 @@
-//! Feeds of threads: packets for many ingests of a worker by one bounded queue, and what they change for routes.
+//! Feeds of threads: one bounded queue with packets for many ingests of a worker, and changes of
+//! their routes.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_queue::ArrayQueue;
+use portunus_graph::{IngestId, RouteId};
 
-use super::{FeedError, IngestId, MAX_PACKET};
-use crate::command::Command;
-use crate::inbox::Inbox;
-use crate::{MediaPlane, RouteId};
+use super::{FeedError, MAX_PACKET};
+use crate::wakeup::Wakeup;
 
-/// Packets and changes on their way: those of some thousand mixes in a moment.
+/// The maximum number of queued entries: those of some thousand mixes at a time.
 const CAPACITY: usize = 8_192;
 
-/// A clock that ingests have in common ([`super::RtpIngest::clock`]): their timestamps stand for the same times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SharedClock(NonZeroU64);
-
-/// A thread's end of its way to a worker: packets of ingests of [`super::IngestFeed::Thread`], and routes that go on from another of
-/// them. What was asked of the worker before something is sent here is done before that.
+/// The sending end of a feed, for a thread: packets for ingests of [`super::IngestFeed::Thread`],
+/// and routes that continue from another of these ingests.
 ///
-/// Everything takes effect in the order in which it was sent, once [`ThreadFeed::deliver`] is called.
+/// Everything takes effect in order, once [`ThreadFeed::deliver`] is called, and after all commands
+/// that the worker got before.
 #[derive(Debug)]
 pub struct ThreadFeed {
     shared: Arc<Shared>,
-    inbox: Option<Arc<Inbox>>,
+    wakeup: Option<Arc<Wakeup>>,
     sent: bool,
 }
 
-/// The worker's end.
+/// The receiving end, for the worker.
 #[derive(Debug)]
 pub(crate) struct ThreadFeedEnd {
     shared: Arc<Shared>,
 }
 
-/// What comes by a feed.
+/// An entry of a feed.
 #[derive(Debug)]
-pub(crate) enum Delivered {
+pub(crate) enum ThreadFeedEntry {
     Packet {
         ingest: IngestId,
         bytes: Vec<u8>,
     },
     Redirect {
         route: RouteId,
-        /// Only if it is from this.
+        /// Only if it still comes from this ingest.
         before: Option<IngestId>,
         from: IngestId,
     },
@@ -55,43 +51,18 @@ pub(crate) enum Delivered {
 
 #[derive(Debug)]
 struct Shared {
-    queue: ArrayQueue<Delivered>,
-    /// Buffers that were used.
+    queue: ArrayQueue<ThreadFeedEntry>,
+    /// Used buffers.
     spare: ArrayQueue<Vec<u8>>,
     /// There is something that the worker has not seen.
     told: AtomicBool,
-    /// Either end is gone.
+    /// One of the ends is gone.
     gone: AtomicBool,
     overrun: AtomicU64,
 }
 
-impl SharedClock {
-    /// The one of this number.
-    #[cfg(all(test, feature = "testing"))]
-    pub(crate) fn of(number: NonZeroU64) -> Self {
-        Self(number)
-    }
-}
-
-impl MediaPlane {
-    /// A clock of its own, for ingests that are to share it.
-    pub fn shared_clock(&self) -> SharedClock {
-        SharedClock(NonZeroU64::new(self.next_id()).unwrap_or(NonZeroU64::MIN))
-    }
-
-    /// A way to feed ingests of a worker; there may be as many as threads feed it. It ends when it is dropped.
-    pub fn thread_feed(&self, worker: usize) -> ThreadFeed {
-        let port = self.ports().get(worker);
-        let (feed, end) = thread_feed(port.map(|port| Arc::clone(&port.inbox)));
-        if let Ok(worker) = u16::try_from(worker) {
-            self.send_to(worker, Command::AddThreadFeed(end));
-        }
-        feed
-    }
-}
-
-/// Both ends of a feed of the worker with this inbox.
-pub(crate) fn thread_feed(inbox: Option<Arc<Inbox>>) -> (ThreadFeed, ThreadFeedEnd) {
+/// Returns both ends of a feed to the worker that `wakeup` wakes.
+pub(crate) fn thread_feed(wakeup: Option<Arc<Wakeup>>) -> (ThreadFeed, ThreadFeedEnd) {
     let shared = Arc::new(Shared {
         queue: ArrayQueue::new(CAPACITY),
         spare: ArrayQueue::new(CAPACITY),
@@ -104,7 +75,7 @@ pub(crate) fn thread_feed(inbox: Option<Arc<Inbox>>) -> (ThreadFeed, ThreadFeedE
     };
     let feed = ThreadFeed {
         shared,
-        inbox,
+        wakeup,
         sent: false,
     };
     (feed, end)
@@ -119,54 +90,56 @@ impl ThreadFeed {
         let mut bytes = self.shared.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        self.push(Delivered::Packet { ingest, bytes })
+        self.push(ThreadFeedEntry::Packet { ingest, bytes })
     }
 
-    /// Has a route, or an outlet, of the worker go on from another ingest of it. If both share a clock, the receiver sees
-    /// one stream: timestamps go on as they are, and what it has heard the time of already is left out.
+    /// Continues a route or an outlet from another ingest. If both share a clock, the receiver sees
+    /// one stream: timestamps stay as they are, and times that it has heard already are dropped.
     pub fn redirect(&mut self, route: RouteId, from: IngestId) -> Result<(), FeedError> {
-        self.push(Delivered::Redirect {
+        self.push(ThreadFeedEntry::Redirect {
             route,
             before: None,
             from,
         })
     }
 
-    /// The same, unless the route is from another ingest than `before` by then: another thread has had it go on from there.
+    /// The same, but only if the route still comes from `before`. Another thread may have
+    /// redirected it.
     pub fn redirect_from(
         &mut self,
         route: RouteId,
         before: IngestId,
         from: IngestId,
     ) -> Result<(), FeedError> {
-        self.push(Delivered::Redirect {
+        self.push(ThreadFeedEntry::Redirect {
             route,
             before: Some(before),
             from,
         })
     }
 
-    /// Ends an ingest, as [`MediaPlane::remove_ingest`] does, but after all that was sent before.
+    /// Ends an ingest like [`crate::MediaPlane::remove_ingest`], but after everything that was sent
+    /// before.
     pub fn remove(&mut self, ingest: IngestId) -> Result<(), FeedError> {
-        self.push(Delivered::Remove { ingest })
+        self.push(ThreadFeedEntry::Remove { ingest })
     }
 
-    /// Has the worker take what was sent.
+    /// Makes the worker take everything that was sent.
     pub fn deliver(&mut self) {
         if std::mem::take(&mut self.sent)
             && !self.shared.told.swap(true, Ordering::AcqRel)
-            && let Some(inbox) = &self.inbox
+            && let Some(wakeup) = &self.wakeup
         {
-            inbox.wake();
+            wakeup.wake();
         }
     }
 
-    /// How much found no room so far.
+    /// The number of entries dropped so far because the queue was full.
     pub fn overrun(&self) -> u64 {
         self.shared.overrun.load(Ordering::Relaxed)
     }
 
-    fn push(&mut self, delivered: Delivered) -> Result<(), FeedError> {
+    fn push(&mut self, delivered: ThreadFeedEntry) -> Result<(), FeedError> {
         if self.shared.gone.load(Ordering::Relaxed) {
             return Err(FeedError::Gone);
         }
@@ -187,7 +160,7 @@ impl Drop for ThreadFeed {
 }
 
 impl ThreadFeedEnd {
-    /// How much there is to be taken. What comes after this call is told anew.
+    /// Returns the number of entries. The worker is notified anew of later ones.
     pub(crate) fn count(&self) -> usize {
         let told = &self.shared.told;
         match told.load(Ordering::Relaxed) && told.swap(false, Ordering::AcqRel) {
@@ -196,18 +169,18 @@ impl ThreadFeedEnd {
         }
     }
 
-    /// The next of it.
-    pub(crate) fn pop(&self) -> Option<Delivered> {
+    /// Takes the next entry.
+    pub(crate) fn pop(&self) -> Option<ThreadFeedEntry> {
         self.shared.queue.pop()
     }
 
-    /// Gives a buffer back.
+    /// Returns a used buffer.
     pub(crate) fn recycle(&self, buffer: Vec<u8>) {
-        // Beyond the capacity it is freed.
+        // It is freed if there are enough already.
         let _ = self.shared.spare.push(buffer);
     }
 
-    /// Whether nothing can come any more.
+    /// Whether no more entries can come.
     pub(crate) fn has_ended(&self) -> bool {
         self.shared.gone.load(Ordering::Acquire) && self.shared.queue.is_empty()
     }

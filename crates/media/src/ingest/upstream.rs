@@ -1,25 +1,24 @@
-//! What a source is told by RTCP: keyframe requests, and the bitrate that its viewers can take.
+//! RTCP to a source: keyframe requests, and the bitrate that its viewers can take.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use portunus_graph::{ENCODINGS, Lowest};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{CompoundWriter, Pli, ReceiverReportWriter, RembWriter};
 use smallvec::SmallVec;
 
-use crate::graph::ENCODINGS;
-
-/// Between two keyframe requests for an encoding, and between two REMB.
+/// The minimum time between two keyframe requests for an encoding, and between two REMB.
 const SPACING: Duration = Duration::from_secs(1);
 
-/// Where a source is told.
+/// The destination of RTCP to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remote {
-    /// Its RTCP comes from there.
+    /// The address that its RTCP comes from.
     Address(SocketAddr),
-    /// Whoever feeds it passes that on.
+    /// The feed, which passes it on.
     Feed,
-    /// Its leg asks for keyframes in reports of its own.
+    /// The leg, which sends keyframe requests in its own reports.
     Leg,
 }
 
@@ -30,14 +29,14 @@ pub(crate) struct Feedback {
     pub(crate) len: usize,
     /// Where it goes.
     pub(crate) to: Remote,
-    /// Keyframe requests in it.
+    /// The number of keyframe requests in it.
     pub(crate) keyframes: u64,
 }
 
-/// The way back to a source.
+/// RTCP to a source.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    /// Who we are in RTCP.
+    /// Our SSRC in RTCP.
     own: Ssrc,
     remote: Option<Remote>,
     encodings: [Encoding; ENCODINGS],
@@ -52,7 +51,7 @@ struct Encoding {
 }
 
 impl Upstream {
-    /// A way that is not known yet.
+    /// Returns the state before a destination is known.
     pub(crate) fn new(own: Ssrc) -> Self {
         Self {
             own,
@@ -62,51 +61,51 @@ impl Upstream {
         }
     }
 
-    /// The source is to be told by `remote`.
+    /// Sets the destination.
     pub(crate) fn latch(&mut self, remote: Remote) {
         self.remote = Some(remote);
     }
 
-    /// The sender of an encoding.
+    /// Sets the SSRC of an encoding.
     pub(crate) fn set_ssrc(&mut self, encoding: u8, ssrc: Ssrc) {
         if let Some(encoding) = self.encodings.get_mut(usize::from(encoding)) {
             encoding.ssrc = Some(ssrc);
         }
     }
 
-    /// Somebody needs a keyframe: it is asked for as soon as it may be.
+    /// Requests a keyframe as soon as possible.
     pub(crate) fn want_keyframe(&mut self, encoding: u8) {
         if let Some(encoding) = self.encodings.get_mut(usize::from(encoding)) {
             encoding.keyframe_wanted = true;
         }
     }
 
-    /// A keyframe came: whoever waited has it.
+    /// Notes a keyframe, so that none needs to be requested.
     pub(crate) fn keyframe_came(&mut self, encoding: u8) {
         if let Some(encoding) = self.encodings.get_mut(usize::from(encoding)) {
             encoding.keyframe_wanted = false;
         }
     }
 
-    /// A viewer says that it can take so much, in bit/s.
+    /// Notes the bitrate that a viewer can take, in bit/s.
     pub(crate) fn viewer_takes(&mut self, bitrate: u64, now: Instant) {
         self.lowest.note(bitrate, now);
     }
 
-    /// When there is something to tell.
+    /// When RTCP is due.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         self.remote?;
         let requests = self.encodings.iter().filter_map(|e| e.due(now));
         requests.chain(self.lowest.due()).min()
     }
 
-    /// Writes what is due.
+    /// Writes the RTCP that is due.
     pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Feedback> {
         let to = self.remote?;
         let mut writer = CompoundWriter::new(out);
         let own = self.own;
         let mut keyframes = 0;
-        // A compound packet begins with a report (RFC 3550 section 6.1).
+        // A compound packet starts with a report (RFC 3550 section 6.1).
         let report = ReceiverReportWriter {
             ssrc: own,
             blocks: &[],
@@ -151,38 +150,13 @@ impl Encoding {
     }
 }
 
-/// The lowest of what was noted in this and the last second.
-#[derive(Debug, Default)]
-pub(crate) struct Lowest {
-    present: Option<(u64, Instant)>,
-    /// Of the time before, and when that ended.
-    before: Option<(u64, Instant)>,
-}
-
-impl Lowest {
-    /// Notes a value.
-    pub(crate) fn note(&mut self, value: u64, now: Instant) {
-        let (lowest, since) = self.present.unwrap_or((value, now));
-        self.present = Some((lowest.min(value), since));
-    }
-
-    /// When it is to be taken.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.present.map(|(_, since)| since + SPACING)
-    }
-
-    /// The lowest value; a new second begins.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<u64> {
-        let (present, since) = self.present.take()?;
-        let before = self.before.replace((present, now));
-        let recent = before.filter(|(_, ended)| since.saturating_duration_since(*ended) < SPACING);
-        Some(recent.map_or(present, |(before, _)| before.min(present)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use portunus_rtp::rtcp::{Compound, Packet};
 
     use super::*;

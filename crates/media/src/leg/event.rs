@@ -1,50 +1,50 @@
-//! What a leg tells.
+//! Events of legs.
 
 use std::net::SocketAddr;
 
 use super::{LegId, LegSide};
 
-/// What happened to a leg, and to which one.
+/// An event of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LegNews {
     /// The leg.
     pub leg: LegId,
-    /// What happened.
+    /// The event.
     pub event: LegEvent,
 }
 
 /// What happened to a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LegEvent {
-    /// A valid packet came: the first one, or the first after [`LegEvent::Silent`].
+    /// A valid packet arrived: the first one, or the first after [`LegEvent::Silent`].
     Heard,
-    /// No valid packet came for the time that was asked for, while the gate for them was open.
+    /// No valid packet arrived for the requested time, while the gate for them was open.
     Silent,
-    /// Somebody pressed a key (RFC 4733). It is told once, with the first packet that says that it was let go, or when another
-    /// one, or half a second without packets, says so.
+    /// A key was pressed (RFC 4733). It is reported once: with the first packet that says that it
+    /// was released, with the next key, or after half a second without packets.
     Key {
-        /// Who pressed it.
+        /// The side that pressed it.
         by: LegSide,
-        /// Which event: 0 to 15 are the keys `0123456789*#ABCD`; [`LegEvent::digit`] gives the character.
+        /// The event number. 0 to 15 are the keys `0123456789*#ABCD`, see [`LegEvent::digit`].
         event: u8,
-        /// How long it was pressed, in units of RTP time.
+        /// The duration, in units of the RTP clock.
         duration: u32,
-        /// How many of these units are a second, in Hz.
+        /// The RTP clock, in Hz.
         clock_rate: u32,
     },
-    /// The far end asks for a keyframe. The source has been asked already.
+    /// The far end asks for a keyframe. The request was passed on to the source.
     KeyframeWanted,
-    /// RTP is exchanged with this address from now on, which the description did not say.
+    /// RTP is exchanged with another address than the description says.
     Moved(SocketAddr),
-    /// The far end has said that it sends no more (BYE of RTCP).
+    /// The far end sends no more (BYE of RTCP).
     Bye,
-    /// Sockets of RTP had 100 errors, such as that nobody listens where we send to, and no packet came meanwhile. It is told once for
-    /// each address of the far end.
+    /// The sockets of RTP had 100 errors without a packet between them, for example because the
+    /// port of the far end is closed. It is reported once for each address.
     Failed,
 }
 
 impl LegEvent {
-    /// The key that was pressed.
+    /// The character of the key.
     pub fn digit(&self) -> Option<char> {
         match self {
             LegEvent::Key { event, .. } => portunus_rtp::telephone_event::digit(*event),

@@ -1,4 +1,4 @@
-//! What comes from a far end: opened, checked, measured, and looked through for keys of a telephone.
+//! What arrives from a far end: decrypts, checks and measures it, and detects keys.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,19 +15,20 @@ use super::latch::Latch;
 use super::{LegPayload, LegRemote, SrtpKey};
 use crate::ingest::Refused;
 
-/// SSRCs whose windows are kept. A far end that takes new ones for ever is taken to have begun anew after so many.
+/// The maximum number of SSRCs whose replay windows are kept. After that, the far end is assumed to
+/// have restarted.
 const SENDERS: usize = 64;
-/// A jump of sequence numbers by more than this begins the figures anew (RFC 3550 appendix A.1: MAX_DROPOUT).
+/// A larger jump of sequence numbers restarts the statistics (RFC 3550 appendix A.1: MAX_DROPOUT).
 const JUMP: u64 = 3_000;
-/// A step back after this much silence does so, too: the far end began anew.
+/// A step back after this silence does so, too: the far end has restarted.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Why a datagram is not taken.
+/// Why a datagram was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    /// It comes from elsewhere, or nobody is known yet.
+    /// It came from another address, or before any address is known.
     Stranger,
-    /// Something is wrong with it.
+    /// It is faulty.
     Refused(Refused),
 }
 
@@ -37,20 +38,28 @@ impl From<Refused> for NotTaken {
     }
 }
 
-/// What a packet of RTP led to.
+/// The outcome of an RTP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Came {
-    /// Bytes of the plain packet.
+pub(crate) struct Received {
+    /// The length of the decrypted packet.
     pub(crate) len: usize,
-    /// It came from another address than those before.
+    /// It came from another address than the packets before.
     pub(crate) moved: bool,
-    /// Keys that were let go.
+    /// Keys that were released.
     pub(crate) pressed: [Option<Pressed>; 2],
     /// The clock of its payload, in Hz.
     pub(crate) clock_rate: u32,
 }
 
-/// The state of what comes.
+/// A decrypted packet.
+struct Opened {
+    header: Header,
+    len: usize,
+    /// The extended sequence number, which only SRTP has.
+    index: Option<SeqNo>,
+}
+
+/// The state of the receiving direction.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     pub(crate) rtp: Latch,
@@ -60,14 +69,15 @@ pub(crate) struct Incoming {
     opener: Option<Opener>,
     stream: Option<ReceiveStream>,
     highest: SeqNo,
-    /// The last packet that was no telephone event: its timestamp, and when it came.
+    /// The timestamp and the arrival of the last packet that was not a telephone event.
     timed: Option<(u32, Instant)>,
     detector: Detector,
     last: Option<Instant>,
 }
 
 impl Incoming {
-    /// `hears_unknown`: whoever speaks first is heard while nobody is known.
+    /// Returns the initial state. `hears_unknown` accepts the first sender while no address is
+    /// known.
     pub(crate) fn new(hears_unknown: bool) -> Self {
         Self {
             rtp: Latch::new(hears_unknown),
@@ -75,7 +85,7 @@ impl Incoming {
         }
     }
 
-    /// Takes what is agreed on now. SRTP goes on as it is if the key is the same.
+    /// Applies what was agreed on. SRTP continues if the key is the same.
     pub(crate) fn set(&mut self, remote: &LegRemote) {
         self.rtp.set(remote.rtp, remote.latching);
         self.rtcp.set(remote.rtcp_address(), remote.latching);
@@ -87,30 +97,30 @@ impl Incoming {
         }
     }
 
-    /// Takes a packet of RTP, which is opened in place.
+    /// Takes an RTP packet, and decrypts it in place.
     pub(crate) fn take_rtp(
         &mut self,
         from: SocketAddr,
         packet: &mut [u8],
         now: Instant,
-    ) -> Result<Came, NotTaken> {
+    ) -> Result<Received, NotTaken> {
         if !self.rtp.admits(from) {
             return Err(NotTaken::Stranger);
         }
-        let (header, len, index) = self.open(packet)?;
+        let Opened { header, len, index } = self.open(packet)?;
         let payload = *self.payload(header.pt).ok_or(Refused::PayloadType)?;
         let index = index.unwrap_or_else(|| self.place(&header));
         let moved = self.rtp.accept(from);
         let last = self.last.replace(now);
         let silence = last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
-        let mut came = Came {
+        let mut received = Received {
             len,
             moved,
             clock_rate: payload.clock_rate,
-            ..Came::default()
+            ..Received::default()
         };
         if self.stream.as_ref().map(ReceiveStream::ssrc) != Some(header.ssrc) {
-            let [first, _] = &mut came.pressed;
+            let [first, _] = &mut received.pressed;
             *first = self.detector.restart();
         }
         let has_begun_anew = index < self.highest && silence >= SILENCE;
@@ -123,15 +133,16 @@ impl Incoming {
             if let Ok(event) = TelephoneEvent::parse(bytes) {
                 let place = (header.timestamp, header.marker);
                 let pressed = self.detector.take(event, place, now);
-                for (slot, key) in came.pressed.iter_mut().zip(pressed) {
+                for (slot, key) in received.pressed.iter_mut().zip(pressed) {
                     *slot = Some(key);
                 }
             }
         }
-        Ok(came)
+        Ok(received)
     }
 
-    /// Checks a datagram of RTCP and opens it in place: the length of the plain one. It came by the port of RTP if that is shared.
+    /// Checks and decrypts an RTCP datagram in place. Returns its length. `shared` means that it
+    /// came to the port of RTP.
     pub(crate) fn open_rtcp(
         &mut self,
         from: SocketAddr,
@@ -139,7 +150,7 @@ impl Incoming {
         datagram: &mut [u8],
     ) -> Result<usize, NotTaken> {
         let latch = if shared { &self.rtp } else { &self.rtcp };
-        // In the clear anybody could have written it: who sends the RTP is who sends the RTCP.
+        // Anybody could have written RTCP in the clear, so it must come from the sender of the RTP.
         let is_near = || self.rtp.current().is_some_and(|it| it.ip() == from.ip());
         let is_said = latch.current() == Some(from);
         if !latch.admits(from) || !is_said && self.key.is_none() && !is_near() {
@@ -159,12 +170,16 @@ impl Incoming {
         Ok(len)
     }
 
-    fn open(&mut self, packet: &mut [u8]) -> Result<(Header, usize, Option<SeqNo>), Refused> {
+    fn open(&mut self, packet: &mut [u8]) -> Result<Opened, Refused> {
         let malformed = |_| Refused::Malformed;
         let opener = match (&mut self.opener, &self.key) {
             (None, None) => {
                 let header = Header::parse(packet).map_err(malformed)?;
-                return Ok((header, packet.len(), None));
+                return Ok(Opened {
+                    header,
+                    len: packet.len(),
+                    index: None,
+                });
             }
             (None, Some(_)) => return Err(Refused::Unauthentic),
             (Some(opener), _) => opener,
@@ -177,7 +192,11 @@ impl Incoming {
         };
         let plain = packet.get(..opened.len).unwrap_or_default();
         let header = header.decrypted(plain).map_err(malformed)?;
-        Ok((header, opened.len, Some(opened.index)))
+        Ok(Opened {
+            header,
+            len: opened.len,
+            index: Some(opened.index),
+        })
     }
 
     #[cold]
@@ -197,7 +216,7 @@ impl Incoming {
         self.payloads.iter().find(|payload| payload.pt == pt)
     }
 
-    /// The extended number of a packet in the clear.
+    /// Returns the extended sequence number of a packet without SRTP.
     fn place(&self, header: &Header) -> SeqNo {
         match &self.stream {
             Some(stream) if stream.ssrc() == header.ssrc => self.highest.nearest(header.sequence),
@@ -219,7 +238,7 @@ impl Incoming {
                     .insert(ReceiveStream::new(header.ssrc, clock_rate, false))
             }
         };
-        // The timestamp of an event is that of its beginning: it tells nothing of the way.
+        // The timestamp of an event is that of its start, so it says nothing about the network.
         let timestamp = match self
             .timed
             .filter(|_| payload.codec == Codec::TelephoneEvent)
@@ -236,31 +255,30 @@ impl Incoming {
         stream.accept(seq, timestamp, header.payload_range().len(), now);
     }
 
-    /// The far end's sender report came.
+    /// Notes a sender report of the far end.
     pub(crate) fn sender_report(&mut self, ssrc: Ssrc, ntp: u64, now: Instant) {
         if let Some(stream) = self.stream.as_mut().filter(|it| it.ssrc() == ssrc) {
             stream.sender_report(ntp, now);
         }
     }
 
-    /// Who sends, once somebody does.
+    /// The SSRC of the far end, once it has sent something.
     pub(crate) fn ssrc(&self) -> Option<Ssrc> {
         self.stream.as_ref().map(ReceiveStream::ssrc)
     }
 
-    /// When the last valid packet came.
+    /// When the last valid packet arrived.
     pub(crate) fn last(&self) -> Option<Instant> {
         self.last
     }
 
-    /// Interarrival jitter.
     pub(crate) fn jitter(&self) -> Duration {
         self.stream
             .as_ref()
             .map_or(Duration::ZERO, ReceiveStream::jitter)
     }
 
-    /// What is reported on what comes.
+    /// Returns the report on what arrives.
     pub(crate) fn report(&mut self, now: Instant) -> Option<ReportBlock> {
         let figures = self.stream.as_mut()?.report(now)?;
         Some(ReportBlock {
@@ -274,12 +292,12 @@ impl Incoming {
         })
     }
 
-    /// When a key that is pressed is taken for let go.
+    /// When a pressed key counts as released.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.detector.deadline()
     }
 
-    /// The key that is taken for let go, and the clock of its duration.
+    /// Returns a key that counts as released, and the clock of its duration.
     pub(crate) fn timeout(&mut self, now: Instant) -> Option<(Pressed, u32)> {
         let pressed = self.detector.timeout(now)?;
         let events = self.payloads.iter();
@@ -287,7 +305,7 @@ impl Incoming {
         Some((pressed, event.map_or(8_000, |event| event.clock_rate)))
     }
 
-    /// The payload type of telephone events for whoever receives what comes, and their clock.
+    /// Returns the payload of telephone events for the receivers of what arrives.
     pub(crate) fn events(&self) -> Option<LegPayload> {
         super::event_payload(&self.payloads)
     }

@@ -1,11 +1,11 @@
-//! Keys of SRTP that come with a description (RFC 4568, RFC 7714 section 14.2).
+//! SRTP keys of a description (RFC 4568, RFC 7714 section 14.2).
 
 use std::fmt;
 
 use portunus_srtp::{KeyError, Opener, Profile, Sealer};
 use smallvec::SmallVec;
 
-/// A master key and its salt, and what they are for. What is shown of it is the profile.
+/// A master key, its salt and its profile. Only the profile is shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SrtpKey {
     profile: Profile,
@@ -13,8 +13,8 @@ pub struct SrtpKey {
 }
 
 impl SrtpKey {
-    /// The key and the salt behind it, as `a=crypto` has them in base64: 30 bytes with AES_CM, 28 with AEAD_AES_128_GCM, 44 with
-    /// AEAD_AES_256_GCM.
+    /// Reads key and salt as in `a=crypto` after base64: 30 bytes with AES_CM, 28 with
+    /// AEAD_AES_128_GCM, 44 with AEAD_AES_256_GCM.
     pub fn new(profile: Profile, key_and_salt: &[u8]) -> Result<Self, KeyError> {
         let (key, salt) = (profile.key_len(), profile.salt_len());
         if key_and_salt.len() != key + salt {
@@ -28,7 +28,7 @@ impl SrtpKey {
         })
     }
 
-    /// A new one.
+    /// Generates a key.
     pub fn random(profile: Profile) -> Self {
         let len = profile.key_len() + profile.salt_len();
         Self {
@@ -37,12 +37,12 @@ impl SrtpKey {
         }
     }
 
-    /// What it is for.
+    /// The profile that the key is for.
     pub fn profile(&self) -> Profile {
         self.profile
     }
 
-    /// The key and the salt behind it.
+    /// The key, followed by the salt.
     pub fn key_and_salt(&self) -> &[u8] {
         &self.key_and_salt
     }

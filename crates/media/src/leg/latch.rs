@@ -1,26 +1,29 @@
-//! Whom a leg hears, and where it sends: the address in the description, or, behind a NAT, the one that packets come from.
+//! The address of a far end: the one in its description, or behind a NAT the one that packets come
+//! from.
 
 use std::net::SocketAddr;
 
-/// The address of a far end. A description may not know how a NAT shows it: then the first valid packet says it. From then on
-/// nobody else is heard but the address in the description, which is no stranger wherever packets came from before.
+/// The address of a far end. Behind a NAT, the description may be wrong; then the first valid
+/// packet decides. After that, only packets from there or from the address in the description are
+/// accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Latch {
-    /// What the description says.
+    /// The address in the description.
     said: Option<SocketAddr>,
     current: Option<SocketAddr>,
-    /// Whether another one than what is said may be taken.
+    /// Another address than the described one may be used.
     on: bool,
-    /// A valid packet came from the current one.
+    /// A valid packet came from the present address.
     is_settled: bool,
-    /// Whoever speaks first is heard while nothing is said.
+    /// The first sender is accepted while there is no description.
     is_open: bool,
-    /// Who that was.
+    /// The address of that sender.
     unknown: Option<SocketAddr>,
 }
 
 impl Latch {
-    /// `is_open`: while no description says where the far end is, whoever speaks first is heard, and nobody is sent anything.
+    /// Returns the initial state. `is_open` accepts the first sender while there is no description,
+    /// but sends nothing there.
     pub(crate) fn new(is_open: bool) -> Self {
         Self {
             is_open,
@@ -28,7 +31,7 @@ impl Latch {
         }
     }
 
-    /// Takes what a description says. If that is new, it counts, and not what was found out before.
+    /// Applies a description. A new address replaces the one that was found.
     pub(crate) fn set(&mut self, said: Option<SocketAddr>, on: bool) {
         let said = said.map(canonical);
         let said = said.filter(|it| it.port() != 0 && !it.ip().is_unspecified());
@@ -43,12 +46,12 @@ impl Latch {
         self.on = on;
     }
 
-    /// Where to send.
+    /// The address to send to.
     pub(crate) fn current(&self) -> Option<SocketAddr> {
         self.current
     }
 
-    /// Whether what comes from there may be of the far end. Before one is known, nothing is.
+    /// Whether a datagram from this address may be of the far end.
     pub(crate) fn admits(&self, from: SocketAddr) -> bool {
         match self.said {
             Some(said) => {
@@ -59,7 +62,7 @@ impl Latch {
         }
     }
 
-    /// A valid packet came from there; says whether that is another address than before.
+    /// Notes a valid packet. Returns whether it came from another address than before.
     pub(crate) fn accept(&mut self, from: SocketAddr) -> bool {
         if self.said.is_none() {
             self.unknown = Some(from);
@@ -72,14 +75,14 @@ impl Latch {
     }
 }
 
-/// IPv4 in the form in which packets of it are told.
+/// Returns IPv4-mapped addresses as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
 
     fn at(address: &str) -> SocketAddr {

@@ -1,16 +1,19 @@
-//! Legs: RTP or SRTP over UDP with a far end that knows no ICE and no DTLS, both ways by a port of its own.
+//! Legs: RTP or SRTP both ways, by UDP ports of their own, with a far end without ICE and DTLS.
 //!
-//! A leg is a source of the media graph ([`AddedLeg::source`]) and a sink ([`crate::MediaPlane::route_to_leg`]). What is public is
-//! asked for through [`crate::MediaPlane`].
+//! A leg is a source of the media graph ([`AddedLeg::source`]) and a sink
+//! ([`crate::MediaPlane::route_to_leg`]). [`crate::MediaPlane`] adds and changes legs.
 
 mod event;
 mod incoming;
 mod key;
+mod keys;
 mod latch;
+mod news;
 mod options;
 mod outgoing;
-mod plane;
+mod presence;
 mod reports;
+mod rtcp;
 mod state;
 mod status;
 mod tones;
@@ -21,16 +24,18 @@ pub use event::{LegEvent, LegNews};
 pub(crate) use incoming::NotTaken;
 pub use key::SrtpKey;
 pub use options::{
-    KeyframeAsking, LegGates, LegId, LegPayload, LegRemote, LegRtcp, LegSide, LegSrtp, LegTones,
-    NewLeg,
+    AddedLeg, KeyframeAsking, LegGates, LegId, LegPayload, LegRemote, LegRtcp, LegSide, LegSrtp,
+    LegTones, NewLeg,
 };
-pub(crate) use outgoing::Wrote;
-pub use plane::AddedLeg;
+pub(crate) use outgoing::Written;
 pub use portunus_srtp::{KeyError, Profile};
-pub(crate) use state::{Datagram, Due, LegState, Told};
+pub(crate) use state::{
+    Datagram, Due, LegOptions, LegState, ReportContents, ReportSource, RtcpFeedback,
+};
 pub use status::LegStatus;
 
-/// The payload type of telephone events: one with the clock of the codec, if there are several.
+/// Returns the payload type of telephone events. If there are several, prefers the clock of the
+/// codec.
 fn event_payload(payloads: &[LegPayload]) -> Option<LegPayload> {
     let is_event = |payload: &&LegPayload| payload.codec == Codec::TelephoneEvent;
     let mut events = payloads.iter().filter(is_event);

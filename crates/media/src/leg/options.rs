@@ -1,17 +1,19 @@
-//! What a leg is, and what it is told of its far end.
+//! The options of legs, and of their far ends.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_graph::{IngestId, RouteId, SourceRef};
 use portunus_rtp::{ExtensionMap, Pt};
 use portunus_sdp::negotiated::Codec;
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use super::{LegNews, SrtpKey};
-use crate::{IngestId, IngestSocket};
+use super::{LegNews, LegStatus, SrtpKey};
+use crate::ingest::IngestSocket;
 
-/// A leg: which worker it lives on, and which one it is.
+/// The id of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LegId {
     pub(crate) worker: u16,
@@ -19,12 +21,20 @@ pub struct LegId {
 }
 
 impl LegId {
-    /// The worker that it lives on.
+    /// The worker that the leg lives on.
     pub fn worker(self) -> usize {
         usize::from(self.worker)
     }
 
-    /// What comes from the far end, as an ingest.
+    /// The id of the route into the leg, for a thread that redirects it ([`crate::ThreadFeed`]).
+    pub fn route(self) -> RouteId {
+        RouteId {
+            worker: self.worker,
+            serial: self.serial,
+        }
+    }
+
+    /// The ingest of what arrives from the far end.
     pub(crate) fn ingest(self) -> IngestId {
         IngestId {
             worker: self.worker,
@@ -33,51 +43,73 @@ impl LegId {
     }
 }
 
-/// A leg to be.
+/// A leg that was added.
+#[derive(Debug, Clone)]
+pub struct AddedLeg {
+    /// Its id.
+    pub id: LegId,
+    /// Its statistics.
+    pub status: Arc<LegStatus>,
+}
+
+impl AddedLeg {
+    /// The source of what arrives from the far end.
+    pub fn source(&self) -> SourceRef {
+        SourceRef::Ingest(self.id.ingest())
+    }
+}
+
+/// The options of a new leg.
 #[derive(Debug)]
 pub struct NewLeg {
-    /// For RTP both ways; for RTCP, too, where both share a port.
+    /// The socket for RTP both ways, and for RTCP if both share a port.
     pub rtp: IngestSocket,
-    /// For RTCP both ways.
+    /// The socket for RTCP both ways.
     pub rtcp: IngestSocket,
-    /// It carries video, else audio.
+    /// True for video, false for audio.
     pub video: bool,
-    /// The worker to live on; none: the one that has the fewest ingests.
+    /// The worker. `None` chooses the one with the fewest ingests.
     pub worker: Option<usize>,
-    /// Valid packets that do not come for so long are told ([`super::LegEvent::Silent`]); none: that is never told.
+    /// The time without valid packets after which [`super::LegEvent::Silent`] is published. `None`
+    /// disables that.
     pub silence: Option<Duration>,
-    /// Telephone events that are sent to the far end are told, too.
+    /// Telephone events to the far end are published, too.
     pub hears_source: bool,
-    /// As long as no description says where the far end is, whoever sends valid packets first is heard. Else nobody is.
+    /// While no description says where the far end is, the first sender of valid packets is
+    /// accepted.
     pub hears_unknown: bool,
-    /// Whom to tell what happens. What finds no room is lost.
+    /// The channel for events. They are dropped if it is full.
     pub tell: mpsc::Sender<LegNews>,
 }
 
 /// The far end of a leg, and what was agreed on with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegRemote {
-    /// Where it takes RTP; none (`c=0.0.0.0`, port 0): nothing is sent to it.
+    /// The address for RTP. `None` (`c=0.0.0.0`, port 0) sends nothing.
     pub rtp: Option<SocketAddr>,
-    /// Where it takes RTCP.
+    /// The address for RTCP.
     pub rtcp: LegRtcp,
-    /// The payload types that it may send, as our description has them. What comes with another one is refused.
+    /// The payload types that the far end may send, as in our description. Others are refused.
     pub incoming: Vec<LegPayload>,
-    /// The payload types that it takes, as its description has them. Of a source's codecs the others do not reach it.
+    /// The payload types that the far end takes, as in its description. Other codecs of a source
+    /// are not sent.
     pub outgoing: Vec<LegPayload>,
-    /// The numbers of header extensions both ways. Only audio level and video orientation pass.
+    /// The ids of header extensions both ways. Only audio level and video orientation are passed
+    /// on.
     pub extensions: ExtensionMap,
-    /// SRTP and SRTCP; none: both are plain.
+    /// The keys of SRTP and SRTCP. `None` means no encryption.
     pub srtp: Option<LegSrtp>,
-    /// How it takes requests for keyframes.
+    /// How keyframes are requested.
     pub keyframes: KeyframeAsking,
-    /// RTP is taken from wherever the first valid packet comes, and what we send goes there, too, until the description says
-    /// another address, or what comes is of the address in the description. Else only the address in the description is heard.
+    /// RTP is accepted from the address that the first valid packet came from, and sent there,
+    /// until the description names another address or packets come from the described one. False
+    /// accepts only the described address.
     pub latching: bool,
 }
 
 impl LegRemote {
-    /// A far end that takes and sends these payload types in the clear at `rtp`, and RTCP at the next port. Latching is on.
+    /// Returns a far end without encryption that takes and sends these payload types, with RTCP at
+    /// the next port. Latching is on.
     pub fn new(rtp: Option<SocketAddr>, payloads: Vec<LegPayload>) -> Self {
         Self {
             rtp,
@@ -91,7 +123,7 @@ impl LegRemote {
         }
     }
 
-    /// Where RTCP goes.
+    /// The address for RTCP.
     pub fn rtcp_address(&self) -> Option<SocketAddr> {
         match self.rtcp {
             LegRtcp::NextPort => {
@@ -105,62 +137,63 @@ impl LegRemote {
     }
 }
 
-/// Where the far end takes RTCP.
+/// The address of a far end for RTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LegRtcp {
-    /// At the port after that of RTP (RFC 3550 section 11).
+    /// The port after that of RTP (RFC 3550 section 11).
     NextPort,
-    /// There: `a=rtcp` (RFC 3605).
+    /// This address: `a=rtcp` (RFC 3605).
     At(SocketAddr),
-    /// With RTP: `a=rtcp-mux` (RFC 5761), which both sides have said.
+    /// The port of RTP: `a=rtcp-mux` (RFC 5761), as both sides agreed.
     Mux,
-    /// Nowhere.
+    /// None.
     Never,
 }
 
 /// A payload type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LegPayload {
-    /// Its number.
+    /// The payload type.
     pub pt: Pt,
-    /// What it means. [`Codec::TelephoneEvent`] and [`Codec::ComfortNoise`] are relayed to those who take them, too.
+    /// The codec. [`Codec::TelephoneEvent`] and [`Codec::ComfortNoise`] are relayed, too, to
+    /// receivers that take them.
     pub codec: Codec,
-    /// RTP clock in Hz.
+    /// The RTP clock, in Hz.
     pub clock_rate: u32,
 }
 
-/// The keys of a leg, as `a=crypto` (RFC 4568) has them. Whoever sends has chosen the key.
+/// The keys of a leg, as in `a=crypto` (RFC 4568). Each sender has chosen its own key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegSrtp {
-    /// What the far end seals with: the key in its description.
+    /// The key of the far end, from its description.
     pub incoming: SrtpKey,
-    /// What we seal with: the key in ours.
+    /// Our key, from our description.
     pub outgoing: SrtpKey,
 }
 
-/// How a far end is asked for keyframes by RTCP.
+/// How keyframes are requested of a far end by RTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyframeAsking {
-    /// By PLI (RFC 4585 section 6.3.1), whether that was agreed on or not.
+    /// By PLI (RFC 4585 section 6.3.1), whether it was agreed or not.
     #[default]
     Pli,
-    /// By FIR (RFC 5104 section 4.3.1): where that alone was agreed on.
+    /// By FIR (RFC 5104 section 4.3.1), if only that was agreed.
     Fir,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// Which ways a leg is open.
+/// The gates of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LegGates {
-    /// The far end is sent what the source brings.
+    /// Packets of the source are sent to the far end.
     pub send: bool,
-    /// What the far end sends is taken.
+    /// Packets of the far end are accepted.
     pub receive: bool,
 }
 
 impl LegGates {
-    /// Both ways.
+    /// Both gates are open.
     pub const OPEN: Self = Self {
         send: true,
         receive: true,
@@ -173,21 +206,21 @@ impl Default for LegGates {
     }
 }
 
-/// Telephone events to be sent (RFC 4733): keys of a telephone, one after the other.
+/// Telephone events to send (RFC 4733), one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegTones {
-    /// Events: 0 to 15 are the keys `0123456789*#ABCD`, 16 is a flash.
+    /// Event numbers. 0 to 15 are the keys `0123456789*#ABCD`, 16 is a flash.
     pub events: SmallVec<[u8; 16]>,
-    /// How long each takes. It is at least 40 ms and at most 6 s.
+    /// The duration of each, 40 ms to 6 s.
     pub duration: Duration,
-    /// The pause after each. It is at least 30 ms and at most 6 s.
+    /// The pause after each, 30 ms to 6 s.
     pub gap: Duration,
-    /// Who hears them.
+    /// The side that hears them.
     pub to: LegSide,
 }
 
 impl LegTones {
-    /// Each takes 100 ms, and is followed by 70 ms of pause, as clients of WebRTC have it.
+    /// Returns events of 100 ms with pauses of 70 ms, as WebRTC clients send them.
     pub fn new(events: &[u8], to: LegSide) -> Self {
         Self {
             events: SmallVec::from_slice(events),
@@ -201,8 +234,8 @@ impl LegTones {
 /// A side of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LegSide {
-    /// The far end: a telephone, a gateway.
+    /// The far end, such as a telephone or a gateway.
     FarEnd,
-    /// Whoever is on our side: sources that are routed into the leg, receivers of what comes out of it.
+    /// Our side: sources that are routed into the leg, and receivers of what comes out of it.
     Near,
 }

@@ -1,7 +1,9 @@
-//! What goes to a far end: one stream of whatever is routed into the leg, with tones of our own, sealed.
+//! What is sent to a far end: one encrypted stream of the sources that are routed into the leg, and
+//! of our tones.
 
 use std::time::{Duration, Instant};
 
+use portunus_graph::{Packet, Sent, SourceFormat, SourceKey};
 use portunus_rtc::streams::{Burst, NtpClock, SendStream, SenderClock, SenderFigures};
 use portunus_rtp::rtcp::ReportBlock;
 use portunus_rtp::telephone_event::{self, Detector, Pressed, TelephoneEvent};
@@ -10,27 +12,27 @@ use portunus_sdp::negotiated::Codec;
 use portunus_srtp::Sealer;
 use smallvec::SmallVec;
 
+use super::status::FarReport;
 use super::tones::{Tone, Tones};
 use super::{LegPayload, LegRemote, SrtpKey};
 use crate::RouteOptions;
-use crate::graph::{Packet, Sent, SourceFormat, SourceKey};
 use crate::outlet::{Cut, Encodings, Taken};
 
-/// The round trip to a far end that has not said how long it is.
+/// The assumed round trip before the far end has reported one.
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 
-/// What became of a packet of the source.
+/// The outcome of writing a packet of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wrote {
-    /// It is a datagram of so many bytes.
+pub(crate) enum Written {
+    /// A datagram of this length.
     Datagram(usize),
-    /// It is not for the far end, or not now.
+    /// Nothing, as the packet is not to be sent.
     Nothing,
     /// The far end does not take its codec.
     Unshared,
 }
 
-/// The state of what goes.
+/// The state of the sending direction.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     ssrc: Ssrc,
@@ -40,22 +42,22 @@ pub(crate) struct Outgoing {
     extensions: ExtensionMap,
     key: Option<SrtpKey>,
     sealer: Option<Sealer>,
-    /// What roll-over counter the present key began with: it is 0 for the far end.
+    /// The roll-over counter at which the present key started. For the far end it is 0.
     epoch: u64,
-    /// The highest number that was sealed with the key.
+    /// The highest number sent with the key.
     highest: SeqNo,
-    /// What was sent before this number may have been written otherwise than it would be now: it does not leave again.
+    /// Packets before this number may have been written differently, so they are not sent again.
     agreed_at: SeqNo,
     pub(crate) tones: Tones,
-    /// The timestamp of the tone that sounds.
+    /// The timestamp of the present tone.
     tone_at: u32,
     detector: Option<Detector>,
-    /// How timestamps of the source became those of the stream with the last packet: the encoding, and what was added.
+    /// The encoding of the last packet, and what was added to its timestamp.
     mapped: Option<(u8, u32)>,
 }
 
 impl Outgoing {
-    /// `hears`: keys that the source's side presses are told.
+    /// Returns the initial state. `hears` detects keys of the near side.
     pub(crate) fn new(ssrc: Ssrc, hears: bool) -> Self {
         Self {
             ssrc,
@@ -75,7 +77,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes what is agreed on now. SRTP goes on as it is if the key is the same.
+    /// Applies what was agreed on. SRTP continues if the key is the same.
     pub(crate) fn set(&mut self, remote: &LegRemote) {
         let is_same = *self.payloads == *remote.outgoing && self.extensions == remote.extensions;
         self.payloads = SmallVec::from_slice(&remote.outgoing);
@@ -93,62 +95,63 @@ impl Outgoing {
         self.key = key.cloned();
         let rolled = u64::from(self.highest.roc());
         if had && rolled > self.epoch {
-            // Some far ends take the roll-over counter to be 0 with a new key, others keep it. Of a new SSRC it is 0 for all.
+            // With a new key, some far ends reset the roll-over counter to 0, others keep it. With
+            // a new SSRC it is 0 for all.
             self.epoch = rolled;
             self.ssrc = Ssrc(rand::random());
             self.stream = SendStream::new(self.ssrc, None);
         }
     }
 
-    /// Who we are.
+    /// Our SSRC.
     pub(crate) fn ssrc(&self) -> Ssrc {
         self.ssrc
     }
 
-    /// Whether keys of the near side are told.
+    /// Whether keys of the near side are detected.
     pub(crate) fn hears(&self) -> bool {
         self.detector.is_some()
     }
 
-    /// How it selects, and its gate; says whether the gate was opened by that.
+    /// Sets the options of the selection. Returns whether this has opened the gate.
     pub(crate) fn set_options(&mut self, source: Option<SourceKey>, options: RouteOptions) -> bool {
         self.cut.set_options(source.unwrap_or_default(), options)
     }
 
-    /// What comes next is of another source.
+    /// Leaves a source, because the next packet is of another one.
     pub(crate) fn leave(&mut self, source: SourceKey) {
         self.cut.leave(source);
         self.mapped = None;
     }
 
-    /// The encoding that a keyframe is needed of; not too often.
+    /// Returns the encoding that a keyframe is needed of, but not too often.
     pub(crate) fn keyframe_wanted(&mut self, encodings: u8, now: Instant) -> Option<u8> {
         self.cut.keyframe_wanted(encodings, now)
     }
 
-    /// The encoding whose keyframe the far end waits for; none if that may be any.
+    /// Returns the encoding whose keyframe the far end waits for. `None` means any.
     pub(crate) fn encoding(&self) -> Option<u8> {
         self.cut.encoding()
     }
 
-    /// Makes a datagram of a packet of the source.
+    /// Writes a packet of the source as a datagram.
     pub(crate) fn write(
         &mut self,
         source: SourceKey,
         packet: &Packet,
         format: &SourceFormat,
         out: &mut [u8],
-    ) -> Wrote {
+    ) -> Written {
         let Some(pt) = self.payload_type(packet) else {
             self.cut.skip(source, packet);
-            return Wrote::Unshared;
+            return Written::Unshared;
         };
         if self.tones.are_sounding() && !format.is_video {
             self.cut.skip(source, packet);
-            return Wrote::Nothing;
+            return Written::Nothing;
         }
         let Some(taken) = self.cut.take(source, packet, format) else {
-            return Wrote::Nothing;
+            return Written::Nothing;
         };
         self.mapped = Some((packet.encoding, taken.sent.timestamp_offset));
         let timestamp = packet
@@ -158,7 +161,7 @@ impl Outgoing {
         let written = self.write_packet(packet, &taken, (pt, timestamp), out);
         let sealed = written.and_then(|(header, len)| self.seal(taken.sent.out, header, len, out));
         let Some(sealed) = sealed else {
-            return Wrote::Nothing;
+            return Written::Nothing;
         };
         self.note(
             taken.sent.out,
@@ -166,10 +169,11 @@ impl Outgoing {
             packet.payload().len(),
             packet.arrival,
         );
-        Wrote::Datagram(sealed)
+        Written::Datagram(sealed)
     }
 
-    /// The keys that were let go by a packet of the source, and the clock of their durations, if they are to be told.
+    /// Returns keys that were released by a packet of the source, if they are detected, and the
+    /// clock of their durations.
     pub(crate) fn heard(&mut self, packet: &Packet, now: Instant) -> ([Option<Pressed>; 2], u32) {
         let mut heard = [None, None];
         let clock_rate = self.clock_of(packet);
@@ -200,7 +204,7 @@ impl Outgoing {
         same.or_else(|| fits.next())
     }
 
-    /// The far end's payload type for the packet's codec: the same number where it means the same.
+    /// Returns the payload type for the codec of a packet, preferably with the same number.
     #[inline]
     fn payload_type(&self, packet: &Packet) -> Option<Pt> {
         self.payload(packet).map(|payload| payload.pt)
@@ -237,14 +241,14 @@ impl Outgoing {
         Some((header_len, len))
     }
 
-    /// The far end has lost a packet: its number, if it is to leave again.
+    /// Returns the number of a packet that the far end has lost, if it is to be sent again.
     pub(crate) fn lost(&mut self, wire: u16, now: Instant) -> Option<SeqNo> {
         let round_trip = self.stream.round_trip().unwrap_or(ROUND_TRIP);
         let seq = self.stream.nacked(wire, round_trip, now)?;
         (seq >= self.agreed_at).then_some(seq)
     }
 
-    /// Makes the same datagram again of a packet that `find` remembers.
+    /// Writes the same datagram again of a packet that `find` returns.
     pub(crate) fn write_again<'a>(
         &mut self,
         seq: SeqNo,
@@ -272,7 +276,7 @@ impl Outgoing {
                 sealer.seal_rtp(index, header, len, out).ok()?
             }
             (None, None) => len,
-            // What is to be protected never leaves in clear.
+            // Packets that should be encrypted never leave without encryption.
             (None, Some(_)) => return None,
         };
         self.highest = self.highest.max(seq);
@@ -285,7 +289,7 @@ impl Outgoing {
         self.stream.sent(&burst, now);
     }
 
-    /// Makes a datagram of the tone that is due.
+    /// Writes the tone that is due as a datagram.
     pub(crate) fn write_tone(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
         let Some(events) = super::event_payload(&self.payloads) else {
             // Nobody can hear them.
@@ -315,7 +319,7 @@ impl Outgoing {
         Some(sealed)
     }
 
-    /// Seals a compound of RTCP.
+    /// Encrypts a compound packet of RTCP.
     pub(crate) fn seal_rtcp(&mut self, len: usize, out: &mut [u8]) -> Option<usize> {
         match (&mut self.sealer, &self.key) {
             (Some(sealer), _) => sealer.seal_rtcp(len, out).ok(),
@@ -324,7 +328,8 @@ impl Outgoing {
         }
     }
 
-    /// What a sender report says, if something was sent since the last one. `clocks` are those of the source's encodings.
+    /// Returns the sender report, if something was sent since the last one. `clocks` are those of
+    /// the source's encodings.
     pub(crate) fn report(
         &mut self,
         format: Option<&SourceFormat>,
@@ -341,13 +346,13 @@ impl Outgoing {
         self.stream.report(known, clock_rate, clock, now)
     }
 
-    /// The RTP clock of what goes, in Hz.
+    /// The RTP clock of what is sent, in Hz.
     fn clock_rate(&self) -> u32 {
         let first = self.payloads.first();
         first.map_or(8_000, |payload| payload.clock_rate)
     }
 
-    /// Takes what the far end reports on what came there; says whether it is about us.
+    /// Takes a report block of the far end. Returns whether it is about our stream.
     pub(crate) fn reported(&mut self, block: &ReportBlock, now: Instant) -> bool {
         if block.ssrc != self.ssrc {
             return false;
@@ -362,15 +367,19 @@ impl Outgoing {
         true
     }
 
-    /// How what goes arrives: packets lost, jitter in seconds, the round trip.
-    pub(crate) fn far_figures(&self) -> (u32, Duration, Option<Duration>) {
+    /// Returns lost packets, jitter and round trip, as the far end reports them.
+    pub(crate) fn far_report(&self) -> FarReport {
         let lost = u32::try_from(self.stream.counters().lost).unwrap_or(u32::MAX);
         let jitter = f64::from(self.stream.remote_jitter()) / f64::from(self.clock_rate().max(1));
         let jitter = Duration::try_from_secs_f64(jitter).unwrap_or_default();
-        (lost, jitter, self.stream.round_trip())
+        FarReport {
+            lost,
+            jitter,
+            round_trip: self.stream.round_trip(),
+        }
     }
 
-    /// When a key that the source's side presses is taken for let go.
+    /// When a pressed key of the near side counts as released, or a tone is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let detector = self.detector.as_ref().and_then(Detector::deadline);
         [detector, self.tones.deadline()]
@@ -379,7 +388,7 @@ impl Outgoing {
             .min()
     }
 
-    /// The key that is taken for let go, and the clock of its duration.
+    /// Returns a key that counts as released, and the clock of its duration.
     pub(crate) fn timeout(&mut self, now: Instant) -> Option<(Pressed, u32)> {
         let pressed = self.detector.as_mut()?.timeout(now)?;
         let events = super::event_payload(&self.payloads);

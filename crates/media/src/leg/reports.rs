@@ -1,4 +1,4 @@
-//! RTCP with a far end (RFC 3550 section 6): what it is told, and what it tells.
+//! RTCP to a far end (RFC 3550 section 6).
 
 use portunus_rtc::streams::SenderFigures;
 use portunus_rtp::rtcp::{
@@ -9,25 +9,35 @@ use portunus_rtp::{RtpError, Ssrc};
 
 use super::KeyframeAsking;
 
-/// What a compound says.
+/// The content of a compound packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Report<'a> {
-    /// Who we are.
+    /// Our SSRC.
     pub(crate) own: Ssrc,
-    /// Our name in it.
+    /// Our CNAME.
     pub(crate) cname: &'a str,
-    /// What we sent, if that was anything since the last report.
+    /// What was sent, if anything was since the last report.
     pub(crate) sent: Option<SenderFigures>,
-    /// What came.
+    /// What arrived.
     pub(crate) received: Option<ReportBlock>,
-    /// A keyframe is wanted of this stream; by FIR the number of the request.
-    pub(crate) keyframe: Option<(Ssrc, KeyframeAsking, u8)>,
-    /// We send no more.
+    /// A request for a keyframe.
+    pub(crate) keyframe: Option<KeyframeRequest>,
+    /// Nothing more is sent.
     pub(crate) bye: bool,
 }
 
+/// A request for a keyframe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyframeRequest {
+    /// The stream that it is for.
+    pub(crate) media: Ssrc,
+    pub(crate) by: KeyframeAsking,
+    /// The number of the request, for FIR.
+    pub(crate) sequence: u8,
+}
+
 impl Report<'_> {
-    /// Writes it, in the clear; gives its length.
+    /// Writes the packet without encryption. Returns its length.
     pub(crate) fn write(&self, out: &mut [u8]) -> Result<usize, RtpError> {
         let mut writer = CompoundWriter::new(out);
         let ssrc = self.own;
@@ -47,22 +57,22 @@ impl Report<'_> {
         }
         let cname = self.cname;
         writer.push(&CnameWriter { ssrc, cname })?;
-        match self.keyframe {
-            Some((media, KeyframeAsking::Pli, _)) => writer.push(&Pli {
-                sender: ssrc,
-                media,
-            })?,
-            Some((media, KeyframeAsking::Fir, sequence)) => {
-                let entries = &[FirEntry {
-                    ssrc: media,
-                    sequence,
-                }];
-                writer.push(&FirWriter {
-                    sender: ssrc,
-                    entries,
-                })?;
+        if let Some(KeyframeRequest {
+            media,
+            by,
+            sequence,
+        }) = self.keyframe
+        {
+            let sender = ssrc;
+            match by {
+                KeyframeAsking::Pli => writer.push(&Pli { sender, media })?,
+                KeyframeAsking::Fir => {
+                    let ssrc = media;
+                    let entries = &[FirEntry { ssrc, sequence }];
+                    writer.push(&FirWriter { sender, entries })?;
+                }
+                KeyframeAsking::Never => {}
             }
-            Some((_, KeyframeAsking::Never, _)) | None => {}
         }
         if self.bye {
             let (ssrcs, reason) = (&[ssrc][..], "");

@@ -1,61 +1,50 @@
-//! A leg without its sockets: datagrams and times in; datagrams, events and the next deadline out.
+//! A leg without its sockets: takes datagrams and times, returns datagrams, events and the next
+//! deadline.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_graph::{Packet, RouteOptions, SourceFormat, SourceKey};
 use portunus_rtc::streams::{NtpClock, SenderClock};
 use portunus_rtp::rtcp::{self, Compound, Packet as Rtcp, ReportBlock};
-use portunus_rtp::telephone_event::{Detector, Pressed, TelephoneEvent};
-use portunus_rtp::{Pt, SeqNo, Ssrc};
-use portunus_sdp::negotiated::Codec;
+use portunus_rtp::telephone_event::Pressed;
+use portunus_rtp::{Pt, SeqNo};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use super::incoming::{Came, Incoming, NotTaken};
-use super::outgoing::{Outgoing, Wrote};
+use super::incoming::{Incoming, NotTaken, Received};
+use super::keys::Keys;
+use super::news::News;
+use super::outgoing::{Outgoing, Written};
+use super::presence::Presence;
 use super::reports::Report;
-use super::tones::{Tone, Tones};
-use super::{
-    KeyframeAsking, LegEvent, LegGates, LegId, LegNews, LegRemote, LegRtcp, LegSide, LegStatus,
-    LegTones,
-};
-use crate::RouteOptions;
-use crate::graph::{Packet, SourceFormat, SourceKey};
+use super::rtcp::RtcpState;
+use super::tones::Tone;
+use super::{LegEvent, LegGates, LegId, LegNews, LegRemote, LegSide, LegStatus, LegTones};
 use crate::ingest::Refused;
 
-/// Between two reports, on average (RFC 3550 section 6.2).
-const REPORTS: Duration = Duration::from_secs(5);
-/// The first one comes sooner: it puts streams in step with each other.
-const FIRST_REPORT: Duration = Duration::from_millis(500);
-/// Keyframe requests of the far end that come sooner after the one before are not passed on.
-const KEYFRAMES: Duration = Duration::from_millis(500);
-/// Packets that a datagram of RTCP may ask for again.
-const LOST: usize = 128;
-/// Errors of RTP without a packet between them after which the far end is gone.
-const ERRORS: u32 = 100;
-
-/// What an RTP datagram was.
+/// The content of a datagram to the port of RTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Datagram {
-    /// A packet of so many bytes in the clear, to be relayed.
+    /// A decrypted packet of this length, to be relayed.
     Packet(usize),
-    /// RTCP, which was dealt with.
-    Rtcp(Told),
-    /// The gate is closed.
+    /// RTCP, which was processed.
+    Rtcp(RtcpFeedback),
+    /// Nothing, as the gate is closed.
     Ignored,
 }
 
-/// What RTCP of the far end told.
+/// What RTCP of the far end said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Told {
-    /// It needs a keyframe of what it is sent.
+pub(crate) struct RtcpFeedback {
+    /// The far end needs a keyframe.
     pub(crate) keyframe: bool,
-    /// NTP time and timestamp of its sender report.
+    /// The NTP time and the timestamp of a sender report.
     pub(crate) clock: Option<(u64, u32)>,
 }
 
-/// What is due.
+/// A task that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     /// A report: [`LegState::report`].
@@ -66,102 +55,95 @@ pub(crate) enum Due {
     NearTone(Tone, Pt),
 }
 
+/// What a leg publishes, and whom it hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LegOptions {
+    /// See [`super::NewLeg::silence`].
+    pub(crate) silence: Option<Duration>,
+    /// See [`super::NewLeg::hears_source`].
+    pub(crate) hears_source: bool,
+    /// See [`super::NewLeg::hears_unknown`].
+    pub(crate) hears_unknown: bool,
+}
+
+/// What a datagram of RTCP says besides its reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ReportContents {
+    /// It asks for a keyframe.
+    pub(crate) keyframe: bool,
+    /// It says that nothing more is sent.
+    pub(crate) bye: bool,
+}
+
+/// The source of what is sent, as far as reports need it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ReportSource<'a> {
+    pub(crate) format: Option<&'a SourceFormat>,
+    /// The clocks of its encodings.
+    pub(crate) clocks: &'a [Option<SenderClock>],
+}
+
 /// A leg.
 #[derive(Debug)]
 pub(crate) struct LegState {
-    id: LegId,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,
     pub(crate) status: Arc<LegStatus>,
-    tell: mpsc::Sender<LegNews>,
-    cname: String,
+    news: News,
+    presence: Presence,
+    rtcp: RtcpState,
+    keys: Keys,
     gates: LegGates,
-    /// How it selects, but for the gate.
+    /// How it selects, except for the gate.
     options: RouteOptions,
-    shares_port: bool,
-    keyframes: KeyframeAsking,
-    fir: u8,
-    /// What the near side is to hear, and the timestamp of what it hears now.
-    near: Tones,
-    near_at: Option<u32>,
-    /// The keys of a source that are passed on, and the clock of their durations.
-    keys: Detector,
-    keys_clock: u32,
-    /// Since when there is a far end.
-    since: Option<Instant>,
-    silence: Option<Duration>,
-    is_silent: bool,
-    is_heard: bool,
-    report_at: Option<Instant>,
-    asked: Option<Instant>,
-    /// What the far end has lost, by the numbers that it is to leave again with.
-    lost: SmallVec<[SeqNo; 16]>,
-    /// In a row.
-    errors: u32,
-    has_failed: bool,
-    has_left: bool,
 }
 
 impl LegState {
+    /// Returns a leg that knows no far end yet. `tell` gets its events.
     pub(crate) fn new(
         id: LegId,
-        new: (Option<Duration>, bool, bool),
+        options: LegOptions,
         tell: mpsc::Sender<LegNews>,
         status: Arc<LegStatus>,
     ) -> Self {
-        let (silence, hears_source, hears_unknown) = new;
         Self {
-            id,
-            incoming: Incoming::new(hears_unknown),
-            outgoing: Outgoing::new(status.ssrc(), hears_source),
+            incoming: Incoming::new(options.hears_unknown),
+            outgoing: Outgoing::new(status.ssrc(), options.hears_source),
             status,
-            tell,
-            cname: format!("portunus-{:x}", id.serial),
+            news: News::new(id, tell),
+            presence: Presence::new(options.silence),
+            rtcp: RtcpState::new(id),
+            keys: Keys::default(),
             gates: LegGates::OPEN,
             options: RouteOptions::default(),
-            shares_port: false,
-            keyframes: KeyframeAsking::default(),
-            fir: 0,
-            near: Tones::default(),
-            near_at: None,
-            keys: Detector::default(),
-            keys_clock: 8_000,
-            since: None,
-            silence,
-            is_silent: false,
-            is_heard: false,
-            report_at: None,
-            asked: None,
-            lost: SmallVec::new(),
-            errors: 0,
-            has_failed: false,
-            has_left: false,
         }
     }
 
-    /// Takes what is agreed on now.
+    /// Applies what was agreed on with the far end.
     pub(crate) fn set_remote(&mut self, remote: &LegRemote, now: Instant) {
         let before = self.incoming.rtp.current();
         self.incoming.set(remote);
         self.outgoing.set(remote);
         self.status.set_ssrc(self.outgoing.ssrc());
-        self.shares_port = remote.rtcp == LegRtcp::Mux;
-        self.keyframes = remote.keyframes;
+        self.rtcp.set(remote);
         if before != self.incoming.rtp.current() {
-            (self.errors, self.has_failed) = (0, false);
+            self.presence.forget_errors();
         }
         let is_there = self.incoming.rtp.current().is_some();
-        match (is_there, self.since) {
-            (true, None) => {
-                self.since = Some(now);
-                self.report_at = Some(now + FIRST_REPORT);
+        match (is_there, self.presence.is_known()) {
+            (true, false) => {
+                self.presence.set_since(Some(now));
+                self.rtcp.start(now);
             }
-            (false, Some(_)) => (self.since, self.report_at) = (None, None),
+            (false, true) => {
+                self.presence.set_since(None);
+                self.rtcp.stop();
+            }
             _ => {}
         }
     }
 
-    /// Opens and closes its ways; says whether that to the far end was opened by that.
+    /// Opens and closes the gates. Returns whether this has opened the one to the far end.
     pub(crate) fn set_gates(
         &mut self,
         gates: LegGates,
@@ -170,19 +152,19 @@ impl LegState {
     ) -> bool {
         let opens = gates.receive && !self.gates.receive;
         self.gates = gates;
-        if opens && self.since.is_some() {
-            self.since = Some(now);
+        if opens && self.presence.is_known() {
+            self.presence.set_since(Some(now));
         }
         self.apply(source)
     }
 
-    /// How it selects among the layers of its source.
+    /// Sets how layers of the source are selected.
     pub(crate) fn set_options(&mut self, options: RouteOptions, source: Option<SourceKey>) {
         self.options = options;
         self.apply(source);
     }
 
-    /// How it selects, but for the gate.
+    /// How layers of the source are selected, except for the gate.
     pub(crate) fn options(&self) -> &RouteOptions {
         &self.options
     }
@@ -196,14 +178,14 @@ impl LegState {
         self.outgoing.set_options(source, options)
     }
 
-    /// Takes a datagram that came by the port of RTP. It is opened in place.
+    /// Takes a datagram to the port of RTP, and decrypts it in place.
     pub(crate) fn take_rtp(
         &mut self,
         from: SocketAddr,
         datagram: &mut [u8],
         now: Instant,
     ) -> Result<Datagram, NotTaken> {
-        if self.shares_port && rtcp::is_rtcp(datagram) {
+        if self.rtcp.shares_port() && rtcp::is_rtcp(datagram) {
             return self
                 .take_rtcp(from, datagram, true, now)
                 .map(Datagram::Rtcp);
@@ -212,39 +194,37 @@ impl LegState {
             return Ok(Datagram::Ignored);
         }
         let came = self.incoming.take_rtp(from, datagram, now)?;
-        self.errors = 0;
-        self.has_left = false;
-        self.tell_of(&came, from);
+        self.publish_packet(&came, from);
         Ok(Datagram::Packet(came.len))
     }
 
     #[inline]
-    fn tell_of(&mut self, came: &Came, from: SocketAddr) {
+    fn publish_packet(&mut self, came: &Received, from: SocketAddr) {
         if came.moved {
-            self.tell(LegEvent::Moved(from));
+            self.news.publish(LegEvent::Moved(from));
         }
-        if !self.is_heard || self.is_silent {
-            (self.is_heard, self.is_silent) = (true, false);
-            self.tell(LegEvent::Heard);
+        if self.presence.note_packet() {
+            self.news.publish(LegEvent::Heard);
         }
         for key in came.pressed.into_iter().flatten() {
-            self.tell_key(LegSide::FarEnd, key, came.clock_rate);
+            let by = LegSide::FarEnd;
+            self.news.publish_key(by, key, came.clock_rate);
         }
     }
 
-    /// Takes a datagram of RTCP. It is opened in place.
+    /// Takes a datagram of RTCP, and decrypts it in place.
     pub(crate) fn take_rtcp(
         &mut self,
         from: SocketAddr,
         datagram: &mut [u8],
         shared: bool,
         now: Instant,
-    ) -> Result<Told, NotTaken> {
+    ) -> Result<RtcpFeedback, NotTaken> {
         if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
             return Err(Refused::Malformed.into());
         }
         let len = self.incoming.open_rtcp(from, shared, datagram)?;
-        let mut told = Told::default();
+        let mut told = RtcpFeedback::default();
         let mut is_asked = false;
         for packet in Compound::new(datagram.get(..len).unwrap_or_default()) {
             match packet {
@@ -258,49 +238,43 @@ impl LegState {
                 }
                 Ok(Rtcp::ReceiverReport(report)) => self.take_blocks(report.blocks(), now),
                 Ok(Rtcp::Nack(nack)) if nack.media == self.outgoing.ssrc() => {
-                    let left = LOST.saturating_sub(self.lost.len());
-                    for wire in nack.lost().take(left) {
-                        self.lost.extend(self.outgoing.lost(wire, now));
-                    }
+                    let find = |wire| self.outgoing.lost(wire, now);
+                    self.rtcp.note_lost(nack.lost(), find);
                 }
                 Ok(Rtcp::Pli(_)) => is_asked = true,
                 Ok(Rtcp::Fir(fir)) => is_asked |= fir.entries().len() > 0,
                 Ok(Rtcp::Bye(bye)) => {
                     let ssrc = self.incoming.ssrc();
-                    if bye.ssrcs().any(|of| Some(of) == ssrc)
-                        && !std::mem::replace(&mut self.has_left, true)
-                    {
-                        self.tell(LegEvent::Bye);
+                    let is_its_own = bye.ssrcs().any(|of| Some(of) == ssrc);
+                    if is_its_own && self.presence.note_bye() {
+                        self.news.publish(LegEvent::Bye);
                     }
                 }
                 Ok(_) => {}
                 Err(_) => break,
             }
         }
-        let recent = |at| now.saturating_duration_since(at) < KEYFRAMES;
-        if is_asked && !self.asked.is_some_and(recent) {
-            self.asked = Some(now);
+        if is_asked && self.rtcp.note_keyframe_request(now) {
             told.keyframe = true;
-            self.tell(LegEvent::KeyframeWanted);
+            self.news.publish(LegEvent::KeyframeWanted);
         }
         Ok(told)
     }
 
-    /// What is to be sent again, once.
+    /// Takes the packets that are to be sent again.
     pub(crate) fn take_lost(&mut self) -> SmallVec<[SeqNo; 16]> {
-        std::mem::take(&mut self.lost)
+        self.rtcp.take_lost()
     }
 
     fn take_blocks(&mut self, blocks: impl Iterator<Item = ReportBlock>, now: Instant) {
         for block in blocks {
             if self.outgoing.reported(&block, now) {
-                let (lost, jitter, round_trip) = self.outgoing.far_figures();
-                self.status.note_far(lost, jitter, round_trip);
+                self.status.note_far(self.outgoing.far_report());
             }
         }
     }
 
-    /// Makes a datagram of a packet of the source, if there is somewhere to send it to.
+    /// Writes a packet of the source as a datagram, if there is an address to send it to.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -308,49 +282,39 @@ impl LegState {
         packet: &Packet,
         format: &SourceFormat,
         out: &mut [u8],
-    ) -> Wrote {
+    ) -> Written {
         if self.incoming.rtp.current().is_none() {
-            return Wrote::Nothing;
+            return Written::Nothing;
         }
         self.outgoing.write(source, packet, format, out)
     }
 
-    /// Tells of keys that the near side presses, if that is wanted.
+    /// Publishes keys that the near side presses, if requested.
     pub(crate) fn hear(&mut self, packet: &Packet, now: Instant) {
         let (pressed, clock_rate) = self.outgoing.heard(packet, now);
         for key in pressed.into_iter().flatten() {
-            self.tell_key(LegSide::Near, key, clock_rate);
+            self.news.publish_key(LegSide::Near, key, clock_rate);
         }
     }
 
-    /// The keys that are passed on are of another source.
+    /// Passes on the keys of another source from now on.
     pub(crate) fn begin_keys(&mut self) {
-        self.keys = Detector::default();
+        self.keys.restart();
     }
 
-    /// Passes the keys on that were let go by a packet of their source.
+    /// Passes on the keys that were released by a packet of their source.
     pub(crate) fn take_key(&mut self, packet: &Packet, clock_rate: u32, now: Instant) {
-        if packet.codec != Codec::TelephoneEvent {
-            return;
-        }
-        let Ok(event) = TelephoneEvent::parse(packet.payload()) else {
-            return;
-        };
-        self.keys_clock = clock_rate.max(1);
-        let place = (packet.header.timestamp, packet.header.marker);
-        for key in self.keys.take(event, place, now) {
+        for key in self.keys.take(packet, clock_rate, now) {
             self.pass_key(key, now);
         }
     }
 
     fn pass_key(&mut self, key: Pressed, now: Instant) {
-        let seconds = f64::from(key.duration) / f64::from(self.keys_clock);
-        let mut tones = LegTones::new(&[key.event], LegSide::FarEnd);
-        // Clients do not say by which of several clocks they count.
-        tones.duration = tones.duration.max(Duration::from_secs_f64(seconds));
-        self.add_tones(&tones, now);
+        let tones = self.keys.passed_tone(key);
+        self.outgoing.tones.add(&tones, now);
         if self.outgoing.hears() {
-            self.tell_key(LegSide::Near, key, self.keys_clock);
+            let clock_rate = self.keys.passed_clock();
+            self.news.publish_key(LegSide::Near, key, clock_rate);
         }
     }
 
@@ -358,63 +322,59 @@ impl LegState {
     pub(crate) fn add_tones(&mut self, tones: &LegTones, now: Instant) {
         match tones.to {
             LegSide::FarEnd => self.outgoing.tones.add(tones, now),
-            LegSide::Near => self.near.add(tones, now),
+            LegSide::Near => self.keys.press_near(tones, now),
         }
     }
 
     /// The timestamp of the tone that the near side hears.
     pub(crate) fn near_tone_at(&self) -> Option<u32> {
-        self.near_at
+        self.keys.near_at()
     }
 
-    /// The near side begins to hear a tone, if it can be told with which timestamp.
+    /// Sets the timestamp of the tone that the near side starts to hear.
     pub(crate) fn near_tone_begins(&mut self, timestamp: Option<u32>) {
-        self.near_at = timestamp;
+        self.keys.set_near_at(timestamp);
     }
 
-    /// A socket of RTP had an error.
+    /// Notes an error of a socket of RTP.
     pub(crate) fn had_error(&mut self) {
         self.status.note_error();
-        self.errors = self.errors.saturating_add(1);
-        if self.errors >= ERRORS && !std::mem::replace(&mut self.has_failed, true) {
-            self.tell(LegEvent::Failed);
+        if self.presence.note_error() {
+            self.news.publish(LegEvent::Failed);
         }
     }
 
-    /// When something is due.
+    /// When a task is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let all = [
-            self.report_at,
+            self.rtcp.deadline(),
             self.silent_at(),
             self.incoming.deadline(),
             self.outgoing.deadline(),
-            self.near.deadline(),
-            self.keys.deadline(),
+            self.keys.near_deadline(),
+            self.keys.passed_deadline(),
         ];
         all.into_iter().flatten().min()
     }
 
     fn silent_at(&self) -> Option<Instant> {
-        let since = self
-            .since
-            .filter(|_| !self.is_silent && self.gates.receive)?;
-        let last = self.incoming.last().map_or(since, |last| last.max(since));
-        Some(last + self.silence?)
+        let at = self.presence.silent_at(self.incoming.last());
+        at.filter(|_| self.gates.receive)
     }
 
-    /// What is due now, once each; events are told.
+    /// Returns what is due now, once each, and publishes events.
     pub(crate) fn timeout(&mut self, now: Instant) -> SmallVec<[Due; 3]> {
         let mut due = SmallVec::new();
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if is_due(self.silent_at()) {
-            self.is_silent = true;
-            self.tell(LegEvent::Silent);
+            self.presence.note_silence();
+            self.news.publish(LegEvent::Silent);
         }
         if let Some((key, clock_rate)) = self.incoming.timeout(now) {
-            self.tell_key(LegSide::FarEnd, key, clock_rate);
+            self.news.publish_key(LegSide::FarEnd, key, clock_rate);
         }
         if let Some((key, clock_rate)) = self.outgoing.timeout(now) {
-            self.tell_key(LegSide::Near, key, clock_rate);
+            self.news.publish_key(LegSide::Near, key, clock_rate);
         }
         if let Some(key) = self.keys.timeout(now) {
             self.pass_key(key, now);
@@ -422,20 +382,14 @@ impl LegState {
         if is_due(self.outgoing.tones.deadline()) {
             due.push(Due::FarTone);
         }
-        if is_due(self.near.deadline()) {
-            match self.incoming.events() {
-                Some(events) => {
-                    let tone = self.near.poll(events.clock_rate, now);
-                    due.extend(tone.map(|tone| Due::NearTone(tone, events.pt)));
-                }
-                // Nobody can hear them.
-                None => self.near.clear(),
-            }
+        if is_due(self.keys.near_deadline()) {
+            let events = self.incoming.events();
+            let tone = self.keys.due_near(events, now);
+            let near = tone.zip(events);
+            due.extend(near.map(|(tone, events)| Due::NearTone(tone, events.pt)));
         }
-        if is_due(self.report_at) {
-            // Not in step with others (RFC 3550 section 6.3.1).
-            let factor = rand::random_range(0.5..1.5);
-            self.report_at = Some(now + REPORTS.mul_f64(factor));
+        if is_due(self.rtcp.deadline()) {
+            self.rtcp.schedule_next(now);
             due.push(Due::Report);
         }
         due
@@ -443,58 +397,40 @@ impl LegState {
 
     /// Whether the far end can be asked for a keyframe now.
     pub(crate) fn can_ask(&self) -> bool {
-        self.keyframes != KeyframeAsking::Never && self.incoming.ssrc().is_some()
+        self.rtcp.asks_for_keyframes() && self.incoming.ssrc().is_some()
     }
 
-    /// Writes what the far end is told by RTCP: the length of the datagram. With `keyframe` it is asked for one, and `bye` says that
-    /// nothing more is sent.
+    /// Writes RTCP for the far end. Returns the length of the datagram, and its destination.
     pub(crate) fn report(
         &mut self,
-        (keyframe, bye): (bool, bool),
-        source: (Option<&SourceFormat>, &[Option<SenderClock>]),
+        contents: ReportContents,
+        source: ReportSource<'_>,
         (clock, now): (&NtpClock, Instant),
         out: &mut [u8],
     ) -> Option<(usize, SocketAddr)> {
-        let to = match self.shares_port {
+        let to = match self.rtcp.shares_port() {
             true => self.incoming.rtp.current()?,
             false => self.incoming.rtcp.current()?,
         };
-        let of: Option<Ssrc> = self.incoming.ssrc().filter(|_| keyframe);
-        if of.is_some() && self.keyframes == KeyframeAsking::Fir {
-            self.fir = self.fir.wrapping_add(1);
-        }
+        let media = self.incoming.ssrc().filter(|_| contents.keyframe);
+        let keyframe = media.map(|media| self.rtcp.request_keyframe(media));
         self.status.note_jitter(self.incoming.jitter());
+        let ReportSource { format, clocks } = source;
         let report = Report {
-            sent: self.outgoing.report(source.0, source.1, clock, now),
+            sent: self.outgoing.report(format, clocks, clock, now),
             own: self.outgoing.ssrc(),
-            cname: &self.cname,
+            cname: self.rtcp.cname(),
             received: self.incoming.report(now),
-            keyframe: of.map(|ssrc| (ssrc, self.keyframes, self.fir)),
-            bye,
+            keyframe,
+            bye: contents.bye,
         };
         let len = report.write(out).ok()?;
         let len = self.outgoing.seal_rtcp(len, out)?;
         Some((len, to))
     }
 
-    /// Whether RTCP leaves by the port of RTP.
+    /// Whether RTCP uses the port of RTP.
     pub(crate) fn shares_port(&self) -> bool {
-        self.shares_port
-    }
-
-    fn tell_key(&mut self, by: LegSide, key: Pressed, clock_rate: u32) {
-        self.tell(LegEvent::Key {
-            by,
-            event: key.event,
-            duration: key.duration,
-            clock_rate,
-        });
-    }
-
-    fn tell(&self, event: LegEvent) {
-        let leg = self.id;
-        if self.tell.try_send(LegNews { leg, event }).is_err() {
-            tracing::debug!(?event, "an event of a leg finds no room");
-        }
+        self.rtcp.shares_port()
     }
 }

@@ -1,4 +1,4 @@
-//! How a leg does, readable at any time without asking its worker.
+//! Statistics of a leg, readable at any time without asking its worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,15 @@ use portunus_rtp::Ssrc;
 
 use crate::IngestStatus;
 
-/// Figures of a leg. Its worker alone writes them; what is read may be a moment old.
+/// What the far end reports on what it receives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FarReport {
+    pub(crate) lost: u32,
+    pub(crate) jitter: Duration,
+    pub(crate) round_trip: Option<Duration>,
+}
+
+/// Statistics of a leg. Only its worker writes them, so they may be a moment old.
 #[derive(Debug)]
 pub struct LegStatus {
     incoming: Arc<IngestStatus>,
@@ -17,7 +25,7 @@ pub struct LegStatus {
     errors: AtomicU64,
     strangers: AtomicU64,
     unshared: AtomicU64,
-    /// In microseconds; so is the round trip, of which 0 is none.
+    /// In µs, as the round trip is, of which 0 means none.
     jitter: AtomicU64,
     round_trip: AtomicU64,
     far_lost: AtomicU32,
@@ -42,7 +50,7 @@ impl LegStatus {
         }
     }
 
-    /// What comes from the far end: packets, bytes, losses, the age of the last packet, what was refused and why.
+    /// Statistics of what arrives from the far end.
     pub fn incoming(&self) -> &IngestStatus {
         &self.incoming
     }
@@ -51,7 +59,7 @@ impl LegStatus {
         Arc::clone(&self.incoming)
     }
 
-    /// The SSRC of what is sent to the far end. It changes only where a new SRTP key comes late in a call.
+    /// The SSRC of what is sent. It changes only if a new SRTP key comes late in a call.
     pub fn ssrc(&self) -> Ssrc {
         Ssrc(self.ssrc.load(Ordering::Relaxed))
     }
@@ -61,17 +69,18 @@ impl LegStatus {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Bytes of RTP sent to the far end, with headers and, if it is SRTP, tags.
+    /// Bytes of RTP sent to the far end, with headers and SRTP tags.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Errors of the sockets: packets that could not be sent, and what the far end's machine refused by ICMP.
+    /// Errors of the sockets: packets that could not be sent, or that the far end's machine refused
+    /// by ICMP.
     pub fn errors(&self) -> u64 {
         self.errors.load(Ordering::Relaxed)
     }
 
-    /// Datagrams of RTP and RTCP that came from elsewhere than the far end, or before one was known.
+    /// Datagrams from other addresses than the far end's, or before one was known.
     pub fn strangers(&self) -> u64 {
         self.strangers.load(Ordering::Relaxed)
     }
@@ -81,23 +90,23 @@ impl LegStatus {
         self.unshared.load(Ordering::Relaxed)
     }
 
-    /// Interarrival jitter of what comes (RFC 3550 section 6.4.1), as of the last report that we sent.
+    /// The interarrival jitter of what arrives (RFC 3550 section 6.4.1), as of our last report.
     pub fn jitter(&self) -> Duration {
         Duration::from_micros(self.jitter.load(Ordering::Relaxed))
     }
 
-    /// The last round trip to the far end, once it has reported on what we send.
+    /// The last round trip, once the far end has reported.
     pub fn round_trip(&self) -> Option<Duration> {
         let micros = self.round_trip.load(Ordering::Relaxed);
         (micros > 0).then(|| Duration::from_micros(micros))
     }
 
-    /// Packets of ours that never came there, as the far end has reported last.
+    /// Packets that the far end has lost, as of its last report.
     pub fn far_lost(&self) -> u32 {
         self.far_lost.load(Ordering::Relaxed)
     }
 
-    /// Interarrival jitter there, as the far end has reported last.
+    /// The interarrival jitter at the far end, as of its last report.
     pub fn far_jitter(&self) -> Duration {
         Duration::from_micros(self.far_jitter.load(Ordering::Relaxed))
     }
@@ -127,10 +136,11 @@ impl LegStatus {
         self.jitter.store(micros(jitter), Ordering::Relaxed);
     }
 
-    pub(crate) fn note_far(&self, lost: u32, jitter: Duration, round_trip: Option<Duration>) {
-        self.far_lost.store(lost, Ordering::Relaxed);
-        self.far_jitter.store(micros(jitter), Ordering::Relaxed);
-        if let Some(round_trip) = round_trip {
+    pub(crate) fn note_far(&self, report: FarReport) {
+        self.far_lost.store(report.lost, Ordering::Relaxed);
+        self.far_jitter
+            .store(micros(report.jitter), Ordering::Relaxed);
+        if let Some(round_trip) = report.round_trip {
             let micros = micros(round_trip).max(1);
             self.round_trip.store(micros, Ordering::Relaxed);
         }
@@ -141,7 +151,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// There is one writer, so that nothing need be locked.
+// There is only one writer, so this needs no atomic addition.
 fn add(count: &AtomicU64, more: u64) {
     let sum = count.load(Ordering::Relaxed).wrapping_add(more);
     count.store(sum, Ordering::Relaxed);

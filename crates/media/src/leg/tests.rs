@@ -1,15 +1,17 @@
-//! A leg in virtual time: long calls, new keys, what is due when.
+//! A leg in virtual time: long calls, new keys, deadlines.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::expect_used,
-    clippy::panic
+    clippy::panic,
+    reason = "a failed test panics"
 )]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_graph::{Packet, SourceFormat, SourceKey};
 use portunus_rtc::streams::NtpClock;
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 use portunus_rtp::{Fields, Header, Pt, SeqNo, Ssrc, write_header};
@@ -20,7 +22,6 @@ use tokio::sync::mpsc;
 use super::state::Datagram;
 use super::*;
 use crate::IngestStatus;
-use crate::graph::{Packet, SourceFormat, SourceKey};
 
 const PCMU: LegPayload = LegPayload {
     pt: Pt(0),
@@ -69,8 +70,12 @@ impl Rig {
         };
         let incoming = Arc::new(IngestStatus::new(now));
         let status = Arc::new(LegStatus::new(incoming, Ssrc(9)));
-        let silence = Some(Duration::from_secs(30));
-        let state = LegState::new(id, (silence, false, false), tell, status);
+        let options = LegOptions {
+            silence: Some(Duration::from_secs(30)),
+            hears_source: false,
+            hears_unknown: false,
+        };
+        let state = LegState::new(id, options, tell, status);
         let clock = NtpClock::new(now, Duration::ZERO);
         Self {
             state,
@@ -81,7 +86,7 @@ impl Rig {
         }
     }
 
-    /// What becomes of the source's next packet.
+    /// The datagram of the source's next packet.
     fn sent(&mut self) -> Vec<u8> {
         self.number += 1;
         self.now += Duration::from_millis(20);
@@ -107,7 +112,7 @@ impl Rig {
             keep: None,
         };
         let mut out = [0; 256];
-        let Wrote::Datagram(len) = self.state.write(SOURCE, &packet, &format, &mut out) else {
+        let Written::Datagram(len) = self.state.write(SOURCE, &packet, &format, &mut out) else {
             panic!("it is for the far end");
         };
         out[..len].to_vec()
@@ -122,9 +127,12 @@ impl Rig {
     fn report(&mut self) -> Option<Vec<u8>> {
         let mut out = [0; 400];
         let clock = (&self.clock, self.now);
-        let (len, _) = self
-            .state
-            .report((false, false), (None, &[]), clock, &mut out)?;
+        let (len, _) = self.state.report(
+            ReportContents::default(),
+            ReportSource::default(),
+            clock,
+            &mut out,
+        )?;
         Some(out[..len].to_vec())
     }
 }
@@ -162,14 +170,14 @@ fn calls_of_hours_go_on_over_the_roll_over_counter() {
             ssrc: Ssrc(7),
         };
         let head = write_header(&mut packet, &fields, []).unwrap();
-        // What it counts from is below the first roll-over.
+        // Numbers start below the first roll-over.
         let len = sealer
             .seal_rtp(SeqNo(n + 60_000), head, head + 20, &mut packet)
             .unwrap();
         packet.truncate(len);
         let taken = rig.state.take_rtp(at(), &mut packet, rig.now);
         assert_eq!(taken, Ok(Datagram::Packet(head + 20)));
-        // The same description again, as re-INVITEs have it, changes nothing.
+        // The same description again, as in re-INVITEs, changes nothing.
         if n % 50_000 == 0 {
             rig.state.set_remote(&remote(1, 2), rig.now);
         }
@@ -189,13 +197,13 @@ fn a_new_key_late_in_a_call_takes_a_new_stream() {
     for _ in 0..70_000 {
         rig.sent();
     }
-    // Whoever takes the counter to be 0 opens it as well as who knows it.
+    // A receiver that assumes a counter of 0 can decrypt it, as one that knows the counter can.
     rig.state.set_remote(&remote(1, 4), rig.now);
     let (second, number) = open(&mut opener(4), rig.sent());
     assert_ne!(second, first);
     assert_eq!(second, rig.state.status.ssrc());
     assert_eq!(number, 70_003);
-    // And so is RTCP.
+    // RTCP, too.
     let mut report = rig.report().unwrap();
     let len = opener(4).open_rtcp(&mut report).unwrap();
     assert!(Compound::new(&report[..len]).all(|packet| packet.is_ok()));
@@ -238,7 +246,7 @@ fn reports_leave_by_the_clock_and_silence_is_told_once() {
             .iter()
             .all(|report| begins(report) == "received")
     );
-    // On hold nothing is due.
+    // Nothing is due on hold.
     rig.state
         .set_remote(&LegRemote::new(None, vec![PCMU]), rig.now);
     assert_eq!(rig.state.deadline(), None);

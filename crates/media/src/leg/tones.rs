@@ -1,4 +1,4 @@
-//! Telephone events that are made here: which packet of which event leaves when (RFC 4733 section 2.5).
+//! Schedules the packets of telephone events (RFC 4733 section 2.5).
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,33 +7,33 @@ use portunus_rtp::telephone_event::TelephoneEvent;
 
 use super::LegTones;
 
-/// Between two packets of an event.
+/// The time between two packets of an event.
 const APART: Duration = Duration::from_millis(20);
-/// How often the end of an event is told.
+/// The number of packets that report the end of an event.
 const ENDS: u8 = 3;
-/// The power of a tone in -dBm0, as clients of WebRTC have it.
+/// The power of a tone in -dBm0, as WebRTC clients send it.
 const VOLUME: u8 = 10;
-/// Events that wait.
+/// The maximum number of events that wait.
 const MOST: usize = 64;
 const DURATION: (Duration, Duration) = (Duration::from_millis(40), Duration::from_secs(6));
 const GAP: (Duration, Duration) = (Duration::from_millis(30), Duration::from_secs(6));
 
-/// A packet to be sent.
+/// A packet to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tone {
     pub(crate) payload: TelephoneEvent,
-    /// It begins an event: its timestamp is that of now, and that of the packets that follow.
+    /// It starts an event: the present timestamp is used for it and for the packets that follow.
     pub(crate) begins: bool,
-    /// By how much of RTP time the packet's timestamp is after that of the beginning: events that take long go on in segments.
+    /// The distance from the timestamp of the start. Long events continue in segments.
     pub(crate) offset: u32,
 }
 
-/// The events that one side is to hear.
+/// The events for one side.
 #[derive(Debug, Default)]
 pub(crate) struct Tones {
     waiting: VecDeque<Planned>,
     current: Option<Sounding>,
-    /// The next event begins no sooner.
+    /// The earliest time for the next event.
     next_at: Option<Instant>,
 }
 
@@ -50,13 +50,13 @@ struct Sounding {
     began: Instant,
     next: Instant,
     sent: u32,
-    /// Where its present segment begins, in RTP time.
+    /// The start of the present segment, in RTP time.
     segment: u32,
     ends: u8,
 }
 
 impl Tones {
-    /// Adds events after those that wait, as long as there is room for them.
+    /// Queues events, as long as there is room.
     pub(crate) fn add(&mut self, tones: &LegTones, now: Instant) {
         let room = MOST.saturating_sub(self.waiting.len());
         let planned = tones.events.iter().map(|event| Planned {
@@ -68,12 +68,12 @@ impl Tones {
         self.next_at.get_or_insert(now);
     }
 
-    /// Whether an event is under way, of which nothing else is heard meanwhile.
+    /// Whether an event is being sent, during which nothing else is heard.
     pub(crate) fn are_sounding(&self) -> bool {
         self.current.is_some()
     }
 
-    /// All of them are given up.
+    /// Drops all events.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -86,7 +86,7 @@ impl Tones {
         }
     }
 
-    /// The packet that is due, by a clock of so many Hz.
+    /// Returns the packet that is due, with times in units of `clock_rate` Hz.
     pub(crate) fn poll(&mut self, clock_rate: u32, now: Instant) -> Option<Tone> {
         if self.deadline()? > now {
             return None;
@@ -115,7 +115,7 @@ impl Tones {
         let most = u32::from(u16::MAX);
         let mut end = told >= whole;
         if rest > most {
-            // This packet ends the segment, and the next one begins another.
+            // This packet ends the segment, and the next one starts another.
             (rest, end) = (most, false);
             sounding.segment = sounding.segment.saturating_add(most);
         }
@@ -144,7 +144,11 @@ impl Tones {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use portunus_rtp::telephone_event::{Detector, Pressed};
     use proptest::prelude::*;
 

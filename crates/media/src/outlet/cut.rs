@@ -1,27 +1,28 @@
-//! What of a source an outlet takes, and how it is numbered there.
+//! The stream of an outlet: which packets of a source it takes, and how they are numbered.
 
 use std::time::Instant;
 
+use portunus_graph::{
+    Numbering, Packet, Part, RewrittenDescriptor, Selection, Selector, Sent, SourceFormat,
+    SourceKey,
+};
 use portunus_rtp::{ExtensionKind, Fields, Pt, SeqNo, Ssrc, header, write_header};
 
 use crate::RouteOptions;
-use crate::graph::{
-    Numbering, Packet, Part, Rewritten, Selection, Selector, Sent, SourceFormat, SourceKey,
-};
 
 /// Which simulcast encodings of a source an outlet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encodings {
-    /// The best that there is, up to [`RouteOptions::substream`], as one stream. It begins with the best that flows, and changes at
-    /// keyframes.
+    /// The best one up to [`RouteOptions::substream`], as one stream. It starts with the best
+    /// flowing encoding, and changes at keyframes.
     #[default]
     Best,
-    /// This one (0 is the lowest) with all its layers, and no other.
+    /// This one (0 is the lowest), with all its layers.
     Only(u8),
 }
 
-/// The state of an outlet's selection and numbering. Numbers and timestamps go on without a gap over
-/// changes of the encoding and closed gates.
+/// The selection and numbering of an outlet. Numbers and timestamps stay continuous over changes of
+/// the encoding and closed gates.
 #[derive(Debug)]
 pub(crate) struct Cut {
     options: RouteOptions,
@@ -35,12 +36,12 @@ pub(crate) struct Cut {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     pub(crate) sent: Sent,
-    /// That of the first packet that was taken.
+    /// The SSRC of the first packet that was taken.
     pub(crate) ssrc: Ssrc,
 }
 
 impl Cut {
-    /// Numbers follow `after`.
+    /// Returns a stream whose first sequence number follows `after`.
     pub(crate) fn new(options: RouteOptions, encodings: Encodings, after: u16) -> Self {
         Self {
             options,
@@ -51,45 +52,45 @@ impl Cut {
         }
     }
 
-    /// Whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         self.options.enabled
     }
 
-    /// Takes other options; says whether the gate was opened by that.
+    /// Changes the options. Returns whether this has opened the gate.
     pub(crate) fn set_options(&mut self, source: SourceKey, options: RouteOptions) -> bool {
         let opened = options.enabled && !self.options.enabled;
         self.options = options;
         if opened {
             self.selector.restart();
-            // What was not taken meanwhile leaves no gap.
+            // Packets that were not taken meanwhile leave no gap.
             self.numbering.forget(source);
         }
         opened
     }
 
-    /// What comes next is of another source.
+    /// Leaves a source, because the next packet is of another one.
     pub(crate) fn leave(&mut self, source: SourceKey) {
         self.selector.restart();
         self.numbering.forget(source);
     }
 
-    /// A packet is left out, whatever the options say: the numbers close over it.
+    /// Drops a packet, whatever the options, without a gap in the numbers.
     pub(crate) fn skip(&mut self, source: SourceKey, packet: &Packet) {
         self.numbering.skip(source, packet);
     }
 
-    /// A packet of our own leaves: its number, and the timestamp of now by a clock of so many Hz.
+    /// Inserts a packet of our own. Returns its number and the present timestamp, by a clock of
+    /// `clock_rate` Hz.
     pub(crate) fn insert(&mut self, clock_rate: u32, now: Instant) -> (SeqNo, u32) {
         self.numbering.insert(clock_rate, now)
     }
 
-    /// What was sent with this number, if that is not too long ago.
+    /// Returns how the packet with this number was sent, if that is recent enough.
     pub(crate) fn sent(&self, out: SeqNo) -> Option<Sent> {
         self.numbering.sent(out)
     }
 
-    /// Takes a packet, if it is one for the outlet.
+    /// Takes a packet, if the outlet selects it.
     pub(crate) fn take(
         &mut self,
         source: SourceKey,
@@ -128,7 +129,7 @@ impl Cut {
         Some(Taken { sent, ssrc })
     }
 
-    /// The encoding that a keyframe is needed of for what the options ask; not too often.
+    /// Returns the encoding that a keyframe is needed of, but not too often.
     pub(crate) fn keyframe_wanted(&mut self, encodings: u8, now: Instant) -> Option<u8> {
         match self.encodings {
             Encodings::Best if self.options.enabled => {
@@ -138,7 +139,7 @@ impl Cut {
         }
     }
 
-    /// The encoding whose keyframe the receiver of the outlet waits for; none if that may be any.
+    /// Returns the encoding whose keyframe the receiver waits for. `None` means any.
     pub(crate) fn encoding(&self) -> Option<u8> {
         match self.encodings {
             Encodings::Only(encoding) => Some(encoding),
@@ -147,8 +148,8 @@ impl Cut {
     }
 }
 
-/// Writes a packet that was taken: the header with the source's extensions, then the payload, padded as the
-/// source's packets are if `padded`. Returns the lengths of the header and of all.
+/// Writes a packet: the header with the source's extensions, then the payload, with the source's
+/// padding if `padded`. Returns the lengths of the header and of all.
 pub(crate) fn write_packet(
     packet: &Packet,
     taken: &Taken,
@@ -184,14 +185,14 @@ pub(crate) fn write_packet(
     Some((header_len, len))
 }
 
-/// Copies the header of a packet, with the dependency descriptor that the receiver is to see; returns its length, which
-/// is not twice that of the source's. One with several descriptors is copied as it is.
+/// Copies the header, with the dependency descriptor for the receiver. Returns its length, which is
+/// at most twice that of the source. A header with several descriptors is copied as it is.
 fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> {
     let (header, data) = (&packet.header, &packet.data);
     let original = data.get(..header.header_len())?;
     let own = packet.extensions.id(ExtensionKind::DependencyDescriptor);
     let is_own = |(id, _): &(u8, &[u8])| Some(*id) == own;
-    let rewritten = Rewritten::of(packet, &taken.sent);
+    let rewritten = RewrittenDescriptor::of(packet, &taken.sent);
     let is_single = || header.extensions(data).filter(is_own).nth(1).is_none();
     let Some(rewritten) = rewritten.filter(|_| is_single()) else {
         out.get_mut(..original.len())?.copy_from_slice(original);
@@ -201,7 +202,7 @@ fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> 
         Some(own) if own == id => (id, rewritten.bytes()),
         _ => (id, value),
     });
-    // Contributing sources are not written with a new header: the room for them is left before it.
+    // A new header has no contributing sources: their space is left in front of it.
     let sources = header.csrcs(data).count() * 4;
     let fields = Fields {
         marker: false,
@@ -219,7 +220,7 @@ fn copy_header(packet: &Packet, taken: &Taken, out: &mut [u8]) -> Option<usize> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use std::time::Instant;
 
     use portunus_rtp::Header;

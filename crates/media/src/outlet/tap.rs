@@ -1,9 +1,10 @@
-//! Taps: packets of a source, handed to a consumer on the control plane by a bounded queue.
+//! Taps: pass packets of a source to a consumer on the control plane, by a bounded queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use portunus_graph::{ENCODINGS, Packet, level};
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::extension::{AbsCaptureTime, VideoOrientation};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Pt, SeqNo, Ssrc};
@@ -13,18 +14,18 @@ use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
 use super::{Encodings, Taken, write_packet};
 use crate::DataPayload;
-use crate::graph::{ENCODINGS, Packet, level};
 
-/// How a source is tapped.
+/// The options of a tap.
 #[derive(Debug, Clone)]
 pub struct TapOptions {
-    /// Packets that may wait for the consumer; at least 1. Of those that find no room, the newest are dropped.
+    /// The maximum number of packets that wait for the consumer, at least 1. Further ones are
+    /// dropped.
     pub capacity: usize,
-    /// Which simulcast encodings it takes.
+    /// The simulcast encodings to take.
     pub encodings: Encodings,
-    /// Whether it tells of sender reports too ([`Tapped::Report`]).
+    /// Whether sender reports are passed on, too ([`Tapped::Report`]).
     pub reports: bool,
-    /// A bound on the bytes that may wait, shared with other taps.
+    /// A limit of the bytes that wait, shared with other taps.
     pub room: Option<Arc<TapRoom>>,
 }
 
@@ -40,8 +41,8 @@ impl Default for TapOptions {
     }
 }
 
-/// Bytes that the consumers of many taps may hold together. A packet or message has its place from when it is handed over until its
-/// consumer lets go of it.
+/// The bytes that the consumers of many taps may hold together. A packet or message counts until
+/// its consumer drops it.
 #[derive(Debug)]
 pub struct TapRoom {
     limit: usize,
@@ -49,7 +50,7 @@ pub struct TapRoom {
 }
 
 impl TapRoom {
-    /// Room for so many bytes.
+    /// Returns a limit of `limit` bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self {
             limit,
@@ -62,7 +63,7 @@ impl TapRoom {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A place for so many bytes, if there is one.
+    /// Takes a place for `bytes` bytes, if there is one.
     fn take(self: &Arc<Self>, bytes: usize) -> Option<Place> {
         let held = self.held.fetch_add(bytes, Ordering::Relaxed);
         let place = Place {
@@ -73,7 +74,7 @@ impl TapRoom {
     }
 }
 
-/// What a packet or message takes of a [`TapRoom`].
+/// The place of a packet or message in a [`TapRoom`].
 #[derive(Debug)]
 struct Place {
     room: Arc<TapRoom>,
@@ -86,7 +87,7 @@ impl Drop for Place {
     }
 }
 
-/// The consumer's end of a tap. To drop it ends the tap.
+/// The consumer's end of a tap. Dropping it ends the tap.
 #[derive(Debug)]
 pub struct Tap {
     queue: mpsc::Receiver<Tapped>,
@@ -94,24 +95,24 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// The next packet or message; none once the tap has ended and all is taken.
+    /// Waits for the next packet or message. Returns `None` once the tap has ended and is empty.
     pub async fn recv(&mut self) -> Option<Tapped> {
         self.queue.recv().await
     }
 
-    /// Appends what is there, up to `limit` of it, and waits if that is nothing; returns how many, and 0 once
-    /// the tap has ended. For a consumer that writes files: a wake-up for many packets.
+    /// Waits for packets, and appends up to `limit` of them. Returns their number, or 0 once the
+    /// tap has ended. For consumers that write files: one wake-up serves many packets.
     pub async fn recv_many(&mut self, into: &mut Vec<Tapped>, limit: usize) -> usize {
         self.queue.recv_many(into, limit).await
     }
 
-    /// What is there now, if anything.
+    /// Returns the next packet or message, if there is one.
     pub fn try_recv(&mut self) -> Option<Tapped> {
         self.queue.try_recv().ok()
     }
 
-    /// Appends what is there now, up to `limit` of it; false once the tap has ended and all is taken. For a thread that looks
-    /// by its own clock: nobody is woken.
+    /// Appends up to `limit` packets without waiting. Returns false once the tap has ended and is
+    /// empty. For threads that poll: no packet wakes them.
     pub fn drain(&mut self, into: &mut Vec<Tapped>, limit: usize) -> bool {
         for _ in 0..limit {
             match self.queue.try_recv() {
@@ -123,25 +124,25 @@ impl Tap {
         true
     }
 
-    /// As [`Tap::recv_many`], for a thread outside the runtime.
+    /// As [`Tap::recv_many`], for a thread outside of the runtime.
     pub fn blocking_recv_many(&mut self, into: &mut Vec<Tapped>, limit: usize) -> usize {
         self.queue.blocking_recv_many(into, limit)
     }
 
-    /// What found the queue full so far.
+    /// Packets that were dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-/// What comes out of a tap.
+/// An item of a tap.
 #[derive(Debug)]
 pub enum Tapped {
     /// A packet of an audio or video source.
     Packet(TappedPacket),
     /// A message of a data source.
     Message(TappedMessage),
-    /// What a sender report said, if the tap asks for reports ([`TapOptions::reports`]). What was known before comes ahead of
+    /// A sender report, if the tap asks for them ([`TapOptions::reports`]). A known report precedes
     /// the first packet of its encoding.
     Report(TappedReport),
 }
@@ -157,32 +158,33 @@ impl Tapped {
     }
 }
 
-/// How the timestamps of a stream relate to its sender's clock (RFC 3550 section 6.4.1).
+/// The relation of the timestamps of a stream to its sender's clock (RFC 3550 section 6.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TappedReport {
     /// When the server received the report.
     pub arrival: Instant,
-    /// The stream, as [`TappedPacket::stream`] names it.
+    /// The stream, see [`TappedPacket::stream`].
     pub stream: u32,
     /// The sender's clock: seconds since 1900 as 32.32 bits.
     pub ntp: u64,
-    /// The timestamp at that time, as [`TappedPacket::source_timestamp`] counts.
+    /// The timestamp at that time, see [`TappedPacket::source_timestamp`].
     pub timestamp: u32,
     /// The last round trip to the sender, if it is known.
     pub round_trip: Option<Duration>,
 }
 
-/// An RTP packet of a source. It is shared with all that relay it: to keep thousands of them for seconds makes
-/// workers allocate.
+/// An RTP packet of a source, which is shared with all that relay it. Keeping thousands of packets
+/// for seconds makes workers allocate.
 ///
-/// Over changes of the simulcast encoding, left-out layers and closed gates, all packets of a tap are one stream:
-/// one SSRC, sequence numbers and VP8 picture ids without gaps but for lost packets, timestamps that go on by the
-/// time that passed. VP9 picture ids go on over changes of the encoding; those of left-out pictures stay gaps.
+/// All packets of a tap are one stream, over changes of the simulcast encoding, dropped layers and
+/// closed gates: one SSRC, sequence numbers and VP8 picture ids without gaps except for lost
+/// packets, and timestamps that follow time. VP9 picture ids stay continuous over changes of the
+/// encoding, with gaps for dropped pictures.
 #[derive(Debug)]
 pub struct TappedPacket {
     packet: Arc<Packet>,
     taken: Taken,
-    /// Its drop gives the room back.
+    /// Frees the place when dropped.
     place: Option<Place>,
 }
 
@@ -200,7 +202,7 @@ impl TappedPacket {
         self.packet.arrival
     }
 
-    /// What it holds.
+    /// The codec.
     pub fn codec(&self) -> Codec {
         self.packet.codec
     }
@@ -214,57 +216,58 @@ impl TappedPacket {
         clippy::misnamed_getters,
         reason = "the number in the tap's stream, and not at the source"
     )]
-    /// Its extended sequence number in the stream of the tap. Late packets come late here too.
+    /// The extended sequence number in the stream of the tap. Late packets come out of order.
     pub fn seq(&self) -> SeqNo {
         self.taken.sent.out
     }
 
-    /// Its timestamp in the stream of the tap, in units of the codec's clock rate.
+    /// The timestamp in the stream of the tap, in units of the codec's clock rate.
     pub fn timestamp(&self) -> u32 {
         let offset = self.taken.sent.timestamp_offset;
         self.packet.header.timestamp.wrapping_add(offset)
     }
 
-    /// The stream's SSRC: that of its first packet at the source.
+    /// The SSRC of the stream, which is that of its first packet at the source.
     pub fn ssrc(&self) -> Ssrc {
         self.taken.ssrc
     }
 
-    /// The simulcast encoding that it is of, 0 the lowest.
+    /// The simulcast encoding, 0 the lowest.
     pub fn encoding(&self) -> u8 {
         self.packet.encoding
     }
 
-    /// Which stream of the source it is of: another number after a change of the encoding, of the sender's SSRC, or of the
-    /// sender. [`TappedPacket::source_timestamp`] is one count within a stream.
+    /// The stream of the source. The number changes with the encoding, the sender's SSRC, and the
+    /// sender. [`TappedPacket::source_timestamp`] counts continuously within a stream.
     pub fn stream(&self) -> u32 {
         stream(&self.packet)
     }
 
-    /// Its timestamp at the source, in units of the codec's clock rate. Those of one stream are by one clock, whatever was
-    /// left out.
+    /// The timestamp at the source, in units of the codec's clock rate. Timestamps of one stream
+    /// use one clock, whatever was dropped.
     pub fn source_timestamp(&self) -> u32 {
         self.packet.header.timestamp
     }
 
-    /// Whether it ends a picture of the layers that the tap takes, or begins sound after silence.
+    /// Whether it ends a picture of the selected layers, or starts sound after silence.
     pub fn marker(&self) -> bool {
         self.packet.marker(self.taken.sent.part.top)
     }
 
-    /// Whether its payload is encrypted end to end, so that nothing can be read of it.
+    /// Whether its payload is encrypted end to end.
     pub fn is_opaque(&self) -> bool {
         self.packet.is_opaque
     }
 
-    /// When its media was captured, by the clock of its sender: seconds since 1900 as 32.32 bits; none if it does not say.
+    /// When its media was captured, by the sender's clock: seconds since 1900 as 32.32 bits. `None`
+    /// if the packet does not say.
     pub fn capture_time(&self) -> Option<u64> {
         let time = AbsCaptureTime::parse(self.extension(ExtensionKind::AbsCaptureTime)?)?;
         let offset = time.clock_offset.unwrap_or(0);
         Some(time.timestamp.wrapping_add_signed(offset))
     }
 
-    /// How its picture has to be turned, if it says.
+    /// The rotation of its picture, if the packet says.
     pub fn orientation(&self) -> Option<VideoOrientation> {
         VideoOrientation::parse(self.extension(ExtensionKind::VideoOrientation)?)
     }
@@ -274,7 +277,8 @@ impl TappedPacket {
         self.packet.header.extension(&self.packet.data, id)
     }
 
-    /// How loud its sender says that it is (RFC 6464), in -dBov: 0 the loudest, 127 silence.
+    /// The audio level that its sender reports (RFC 6464), in -dBov: 0 is the loudest, 127 is
+    /// silence.
     pub fn level(&self) -> Option<u8> {
         level(
             &self.packet.header,
@@ -288,23 +292,23 @@ impl TappedPacket {
         self.packet.header.pt
     }
 
-    /// How the source numbers the header extensions, which are in the packet as they came.
+    /// The ids of the header extensions, which are unchanged in the packet.
     pub fn extensions(&self) -> &ExtensionMap {
         &self.packet.extensions
     }
 
-    /// The payload as it came: picture ids of VP8 and VP9 are those of the source.
+    /// The unchanged payload: picture ids of VP8 and VP9 are those of the source.
     pub fn payload(&self) -> &[u8] {
         self.packet.payload()
     }
 
-    /// Writes the RTP packet in place of what `out` holds: the header with its extensions and the numbers of the
-    /// tap's stream, with another payload type if one is given, and the payload without padding. `out` is left empty if
-    /// that is no packet.
+    /// Writes the RTP packet into `out`, in place of its content: a header with the numbers of the
+    /// tap's stream, optionally another payload type, and the payload without padding. An invalid
+    /// packet leaves `out` empty.
     pub fn write_to(&self, pt: Option<Pt>, out: &mut Vec<u8>) {
         let pt = pt.unwrap_or(self.packet.header.pt);
         out.clear();
-        // A dependency descriptor may make the header longer, but not twice as long.
+        // A dependency descriptor may make the header longer, but less than twice as long.
         let header_len = self.packet.header.header_len();
         out.resize(self.packet.data.len() + header_len, 0);
         let to = (self.taken.ssrc, pt);
@@ -313,7 +317,7 @@ impl TappedPacket {
     }
 }
 
-/// The number of a packet's stream.
+/// Returns the number of a packet's stream.
 fn stream(packet: &Packet) -> u32 {
     u32::from_be_bytes([0, packet.encoding, packet.generation, packet.stretch])
 }
@@ -323,11 +327,11 @@ fn stream(packet: &Packet) -> u32 {
 pub struct TappedMessage {
     /// When the server received it.
     pub arrival: Instant,
-    /// The label of the channel that it came by.
+    /// The label of its data channel.
     pub label: String,
-    /// What it says.
+    /// The content.
     pub payload: DataPayload,
-    /// Its drop gives the room back.
+    /// Frees the place when dropped.
     place: Option<Place>,
 }
 
@@ -341,7 +345,7 @@ impl TappedMessage {
         }
     }
 
-    /// The bytes that it holds.
+    /// The number of bytes that it holds.
     fn held(&self) -> usize {
         let payload = match &self.payload {
             DataPayload::Text(text) => text.len(),
@@ -356,31 +360,31 @@ impl TappedMessage {
 pub(crate) struct TapInput {
     queue: mpsc::Sender<Tapped>,
     dropped: Arc<AtomicU64>,
-    /// Something was dropped, and no keyframe has been asked for since.
+    /// Packets were dropped, and no keyframe has been requested since.
     torn: bool,
     room: Option<Arc<TapRoom>>,
-    /// If it tells of reports: by encoding, the stream of the last packet and the report that was told last.
-    told: Option<[Told; ENCODINGS]>,
+    /// If reports are passed on: the stream of the last packet and the last report, by encoding.
+    told: Option<[ReportState; ENCODINGS]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Told {
+struct ReportState {
     stream: Option<u32>,
     ntp: Option<u64>,
 }
 
-/// What became of a packet that was handed over.
+/// The outcome of passing on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handed {
     Queued,
-    /// As before, and it is the first after some that were dropped.
+    /// As `Queued`, and packets before it were dropped.
     AfterGap,
     Dropped,
     /// The consumer is gone.
     Ended,
 }
 
-/// Both ends of a tap.
+/// Returns both ends of a tap.
 pub(crate) fn channel(options: &TapOptions) -> (TapInput, Tap) {
     let (sender, receiver) = mpsc::channel(options.capacity.clamp(1, MAX_CAPACITY));
     let dropped = Arc::new(AtomicU64::new(0));
@@ -398,11 +402,11 @@ pub(crate) fn channel(options: &TapOptions) -> (TapInput, Tap) {
     (input, tap)
 }
 
-/// Packets that may wait at most.
+/// The maximum capacity.
 const MAX_CAPACITY: usize = 65_536;
 
 impl TapInput {
-    /// Hands over what is new of a source's reports, before packets that have come.
+    /// Passes on new reports of a source, ahead of its packets.
     pub(crate) fn report(
         &mut self,
         packets: &[Arc<Packet>],
@@ -428,7 +432,7 @@ impl TapInput {
                     timestamp: clock.timestamp,
                     round_trip,
                 };
-                // One that finds no room is told with the next packets.
+                // A report that was dropped is passed on with the next packets.
                 if self.queue.try_send(Tapped::Report(report)).is_ok() {
                     told.ntp = Some(clock.ntp);
                 }
@@ -437,7 +441,7 @@ impl TapInput {
         self.told = Some(told);
     }
 
-    /// Hands over a packet, if there is room for it.
+    /// Passes on a packet, if there is room for it.
     pub(crate) fn hand_packet(&mut self, mut packet: TappedPacket) -> Handed {
         if let Some(room) = &self.room {
             packet.place = room.take(packet.packet.data.len());
@@ -448,7 +452,7 @@ impl TapInput {
         self.hand(Tapped::Packet(packet))
     }
 
-    /// Hands over a message, if there is room for it.
+    /// Passes on a message, if there is room for it.
     pub(crate) fn hand_message(&mut self, mut message: TappedMessage) -> Handed {
         if let Some(room) = &self.room {
             message.place = room.take(message.held());

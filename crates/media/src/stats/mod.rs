@@ -1,4 +1,4 @@
-//! Figures of a peer, as the admin API and the pages show them.
+//! Statistics of a peer, for the admin API and the pages.
 
 mod bandwidth;
 mod media;
@@ -18,50 +18,50 @@ pub use workers::WorkerStats;
 
 use crate::CaptureStats;
 
-/// Figures of one peer at one moment. Times are counted from when the peer was made.
+/// The present statistics of one peer. Times count from its creation.
 #[derive(Debug, Clone, Default)]
 pub struct PeerStats {
-    /// How long the peer has been there.
+    /// The age of the peer.
     pub age: Duration,
-    /// Candidates, and which pair of them is in use.
+    /// Candidates and pairs.
     pub ice: IceStats,
-    /// The handshake, and what protects media.
+    /// The handshake, and the protection of media.
     pub dtls: DtlsStats,
-    /// Whether there is an SCTP association, for data channels.
+    /// Whether there is an SCTP association for data channels.
     pub sctp: bool,
-    /// The header extensions that were agreed, with their ids.
+    /// The agreed header extensions and their ids.
     pub extensions: Vec<(ExtensionKind, u8)>,
-    /// The id of the header extension for transport-wide feedback (transport-cc), if that was agreed.
+    /// The id of the header extension for transport-wide feedback (transport-cc), if agreed.
     pub transport_cc: Option<u8>,
-    /// One entry an m-line, in their order.
+    /// The m-lines, in order.
     pub media: Vec<MediaStats>,
-    /// What the link to the peer carries, if anything that is sent to it can be adapted to that.
+    /// What the link to the peer carries, if anything that is sent can be adapted to it.
     pub bandwidth: Option<BandwidthStats>,
-    /// What waits for its time, if packets to the peer are spread over time.
+    /// The packets in the pacer, if packets to the peer are paced.
     pub pacer: Option<PacerStats>,
-    /// The bitrate that the peer said last that it can receive (REMB), in bit/s.
+    /// The last estimate of the peer (REMB), in bit/s.
     pub remb: Option<u64>,
-    /// The most that the peer is told to send (REMB), in bit/s, for the plugin's sake or that of who receives it; none: it sends
-    /// what it likes.
+    /// The cap of what the peer sends (REMB), in bit/s, because of the plugin or of viewers. `None`
+    /// means no cap.
     pub bitrate_cap: Option<u64>,
-    /// All datagrams that came from the peer.
+    /// Datagrams received from the peer.
     pub received_datagrams: u64,
     /// Datagrams that were refused: malformed, unauthenticated, replayed or unexpected.
     pub refused: u64,
     /// Packets of the peer that were dropped because they are too large to be relayed.
     pub too_large: u64,
-    /// The last minute, a sample a second, the oldest first.
+    /// The last minute, one sample a second, the oldest first.
     pub series: Vec<Sample>,
-    /// The capture of its packets that is running, or has ended by itself.
+    /// The capture of its packets that is running, or that has ended by itself.
     pub capture: Option<CaptureStats>,
 }
 
-/// What the m-lines of one peer carry at one moment.
+/// What the m-lines of one peer carry.
 #[derive(Debug, Clone, Default)]
 pub struct LineStats {
-    /// One entry an m-line, in their order.
+    /// The m-lines, in order.
     pub media: Vec<MediaStats>,
-    /// The bitrate that the peer said last that it can receive (REMB), in bit/s.
+    /// The last estimate of the peer (REMB), in bit/s.
     pub remb: Option<u64>,
 }
 

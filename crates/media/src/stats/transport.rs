@@ -9,86 +9,88 @@ use portunus_sdp::negotiated::{DtlsRole, Fingerprint};
 use super::Traffic;
 use crate::{DtlsState, IceState};
 
-/// The ICE agent of a peer. Times are counted from when the peer was made.
+/// The ICE agent of a peer. Times count from its creation.
 #[derive(Debug, Clone, Default)]
 pub struct IceStats {
     /// Its state.
     pub state: Option<IceState>,
-    /// Whether this side is the controlling one.
+    /// Whether our agent is the controlling one.
     pub controlling: bool,
-    /// Whether this side only answers connectivity checks (RFC 8445 section 2.5).
+    /// Whether our agent only answers connectivity checks (RFC 8445 section 2.5).
     pub lite: bool,
-    /// When this side's candidates were there: at once, as they are those of the worker.
+    /// When our candidates were ready: immediately, as they are those of the worker.
     pub gathered: Option<Duration>,
-    /// When a pair worked first.
+    /// When a pair first worked.
     pub connected: Option<Duration>,
-    /// Since when no pair works, after one did.
+    /// Since when no pair works any more.
     pub disconnected: Option<Duration>,
-    /// This side's candidates, as they stand in SDP after `candidate:`.
+    /// Our candidates, as in SDP after `candidate:`.
     pub local: Vec<String>,
-    /// The peer's, the same: those that it named and are of use, and those that its checks showed.
+    /// The candidates of the peer in the same form: usable ones that it named, and those that its
+    /// checks showed.
     pub remote: Vec<String>,
-    /// Candidates of the peer that are of no use here, as they hide its address (mDNS names).
+    /// Candidates of the peer that cannot be used because they hide its address (mDNS names).
     pub ignored_mdns: u32,
-    /// Those that are of no use as nobody connects by them (TCP).
+    /// Candidates of the peer that cannot be used because nobody connects by them (TCP).
     pub ignored_tcp: u32,
-    /// What is known of the attempt to connect. `None` while a pair works, and before the peer's side is known.
+    /// The attempt to connect. `None` while a pair works, and before the peer's description is
+    /// known.
     pub attempt: Option<IceAttempt>,
-    /// Between which addresses media travels, and by what, once a pair is selected. Ours is the bound one.
+    /// The addresses and the protocol of the selected pair. Ours is the bound address.
     pub selected: Option<Path>,
-    /// The pairs, that in use first.
+    /// The pairs, the selected one first.
     pub pairs: Vec<PairStats>,
-    /// Round trip of the last check that was answered on the pair in use.
+    /// The round trip of the last answered check on the selected pair.
     pub round_trip: Option<Duration>,
 }
 
 /// A candidate of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CandidateStats {
-    /// Its address; that of ours is the one that peers are told.
+    /// The address. Ours is the announced one.
     pub address: SocketAddr,
     /// `host`, `srflx`, `prflx` or `relay`.
     pub kind: &'static str,
-    /// What carries datagrams to it.
+    /// The transport protocol.
     pub carrier: Carrier,
 }
 
 /// A pair of candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairStats {
-    /// Ours.
+    /// Our candidate.
     pub local: CandidateStats,
-    /// The peer's.
+    /// The peer's candidate.
     pub remote: CandidateStats,
-    /// What is known of it.
+    /// The state of the pair.
     pub state: PairState,
-    /// Whether it is the one in use.
+    /// Whether it is the selected one.
     pub nominated: bool,
-    /// Round trip of the last check that was answered.
+    /// The round trip of the last answered check.
     pub round_trip: Option<Duration>,
-    /// Checks of ours that left.
+    /// Checks sent.
     pub checks_sent: u32,
-    /// Those of them that were answered.
+    /// Checks of ours that were answered.
     pub checks_answered: u32,
-    /// Checks of the peer that came.
+    /// Checks received.
     pub checks_received: u32,
 }
 
-/// What is known of a pair.
+/// The state of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PairState {
-    /// It was not tried yet.
+    /// It was not checked yet.
     Waiting,
-    /// Checks are under way; none was answered yet.
+    /// Checks were sent, but not answered yet.
     InProgress,
-    /// A check was answered lately, or one of the peer came if this side makes none.
+    /// A check was answered lately, or the peer has sent one if we send none.
     Succeeded,
     /// Checks are not answered.
     Failed,
 }
 
 impl PairState {
-    /// The word for it, which is that of W3C's `RTCStatsIceCandidatePairState`.
+    /// The name in W3C's `RTCStatsIceCandidatePairState`.
     pub const fn name(self) -> &'static str {
         match self {
             PairState::Waiting => "waiting",
@@ -99,25 +101,25 @@ impl PairState {
     }
 }
 
-/// DTLS of a peer. Times are counted from when the peer was made.
+/// DTLS of a peer. Times count from its creation.
 #[derive(Debug, Clone, Default)]
 pub struct DtlsStats {
-    /// The state of the handshake; none before it began.
+    /// The state of the handshake. `None` before it starts.
     pub state: Option<DtlsState>,
-    /// The role of this side, once negotiated.
+    /// Our role, once negotiated.
     pub role: Option<DtlsRole>,
-    /// Flights that were sent again.
+    /// Retransmitted flights.
     pub retransmissions: u32,
-    /// When the handshake began.
+    /// When the handshake started.
     pub started: Option<Duration>,
-    /// When it was done.
+    /// When it was completed.
     pub connected: Option<Duration>,
-    /// The fingerprints of the peer's certificate, as its SDP has them. Once connected, one of them matched.
+    /// The fingerprints of the peer's certificate in its SDP. Once connected, one of them matched.
     pub remote_fingerprints: Vec<Fingerprint>,
-    /// SRTP profile by its OpenSSL name.
+    /// The SRTP profile, by its OpenSSL name.
     pub srtp_profile: Option<&'static str>,
-    /// Datagrams of DTLS that came: the handshake, and data channels.
+    /// Received datagrams of DTLS: the handshake, and data channels.
     pub received: Traffic,
-    /// Datagrams of DTLS that left.
+    /// Sent datagrams of DTLS.
     pub sent: Traffic,
 }

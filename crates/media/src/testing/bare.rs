@@ -16,40 +16,40 @@ use portunus_rtc::{LocalCandidate, StreamConfig};
 use tokio::sync::mpsc;
 
 use crate::PeerEvent;
+use crate::candidates::Candidates;
 use crate::inbox::Inbox;
-use crate::offered::Offered;
 use crate::sys::MediaSocket;
 use crate::worker::{Counters, INBOX, Links, Rings, SharedLoad, Worker, WorkerParts};
 
-/// A worker that is turned by hand, and the ways to it.
+/// A worker that tests drive, and its channels.
 pub(crate) struct Bare {
     pub(crate) worker: Worker,
     pub(crate) inbox: Arc<Inbox>,
-    /// Where its socket is bound.
+    /// The address of its socket.
     pub(crate) local: SocketAddr,
     pub(crate) events: mpsc::Receiver<PeerEvent>,
 }
 
-/// A worker of its own.
+/// Returns a single worker.
 pub(crate) fn bare(now: Instant) -> Bare {
     let mut all = together(1, now);
     all.pop().expect("one worker")
 }
 
-/// A worker of its own that makes connectivity checks.
+/// Returns a single worker that sends connectivity checks.
 #[cfg(test)]
 pub(crate) fn checking(now: Instant) -> Bare {
     let mut all = connected((1, false), false, now);
     all.pop().expect("one worker")
 }
 
-/// Workers that share a port and make connectivity checks.
+/// Returns workers that share a port and send connectivity checks.
 #[cfg(test)]
 pub(crate) fn sharing(count: usize, now: Instant) -> Vec<Bare> {
     connected((count, true), false, now)
 }
 
-/// Workers that work together. They only answer connectivity checks.
+/// Returns workers that are connected. They only answer connectivity checks.
 pub(crate) fn together(count: usize, now: Instant) -> Vec<Bare> {
     connected((count, false), true, now)
 }
@@ -96,7 +96,10 @@ fn one_of(
         events: events_in,
         last_stats: Arc::default(),
         identity: identity(),
-        offered: Arc::new(Offered::new(vec![LocalCandidate::udp(local, local)], false)),
+        offered: Arc::new(Candidates::new(
+            vec![LocalCandidate::udp(local, local)],
+            false,
+        )),
         turn: Arc::default(),
         ice_lite,
         bandwidth_adaptation: true,

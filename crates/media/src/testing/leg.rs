@@ -11,11 +11,12 @@ use tokio::sync::mpsc;
 
 use crate::IngestStatus;
 use crate::leg::{
-    Due, LegId, LegNews, LegPayload, LegRemote, LegRtcp, LegSide, LegSrtp, LegState, LegStatus,
-    LegTones, Profile, SrtpKey,
+    Due, LegId, LegNews, LegOptions, LegPayload, LegRemote, LegRtcp, LegSide, LegSrtp, LegState,
+    LegStatus, LegTones, Profile, ReportContents, ReportSource, SrtpKey,
 };
 
-/// A leg that takes datagrams and sends nothing, with a far end at 192.0.2.1:4000. What it tells is left where it is.
+/// A leg that takes datagrams and sends nothing, with a far end at 192.0.2.1:4000. Its events are
+/// not read.
 #[derive(Debug)]
 pub struct BareLeg {
     state: LegState,
@@ -25,7 +26,7 @@ pub struct BareLeg {
 }
 
 impl BareLeg {
-    /// With SRTP, or with RTCP on the port of RTP.
+    /// Returns a leg, with SRTP if `secure`, and with RTCP on the port of RTP if `shared`.
     pub fn new(secure: bool, shared: bool, now: Instant) -> Self {
         let (tell, news) = mpsc::channel(16);
         let id = LegId {
@@ -34,8 +35,12 @@ impl BareLeg {
         };
         let incoming = Arc::new(IngestStatus::new(now));
         let status = Arc::new(LegStatus::new(incoming, Ssrc(9)));
-        let new = (Some(Duration::from_secs(1)), true, false);
-        let mut state = LegState::new(id, new, tell, status);
+        let options = LegOptions {
+            silence: Some(Duration::from_secs(1)),
+            hears_source: true,
+            hears_unknown: false,
+        };
+        let mut state = LegState::new(id, options, tell, status);
         let payload = |pt, codec| LegPayload {
             pt: Pt(pt),
             codec,
@@ -60,9 +65,9 @@ impl BareLeg {
         }
     }
 
-    /// Takes a datagram of RTP, or RTCP.
+    /// Takes a datagram of RTP or RTCP.
     pub fn take(&mut self, from: SocketAddr, rtcp: bool, mut datagram: Vec<u8>, now: Instant) {
-        // What is refused is what is looked for.
+        // Refused datagrams are expected.
         let _ = match rtcp {
             true => self
                 .state
@@ -78,8 +83,12 @@ impl BareLeg {
             match due {
                 Due::Report => {
                     let clock = (&self.clock, now);
-                    self.state
-                        .report((true, false), (None, &[]), clock, &mut self.room);
+                    let contents = ReportContents {
+                        keyframe: true,
+                        bye: false,
+                    };
+                    let source = ReportSource::default();
+                    self.state.report(contents, source, clock, &mut self.room);
                 }
                 Due::FarTone => drop(self.state.outgoing.write_tone(now, &mut self.room)),
                 Due::NearTone(..) => {}

@@ -4,14 +4,16 @@ mod bare;
 mod detached;
 mod fan_out;
 mod leg;
+mod notes;
 mod remote;
 mod simulation;
 
 #[cfg(test)]
 pub(crate) use bare::{Bare, bare, checking, sharing};
-pub(crate) use detached::{Detached, Notes, note};
+pub(crate) use detached::Detached;
 pub use detached::{Requested, RequestedIngest, RequestedLeg, RequestedOutlet, RequestedRoute};
 pub use fan_out::FanOut;
 pub use leg::BareLeg;
+pub(crate) use notes::{Notes, note};
 pub use remote::RemotePublisher;
 pub use simulation::{Camera, Seen, Simulation, Watcher};

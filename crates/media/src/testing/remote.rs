@@ -1,4 +1,4 @@
-//! What a server takes in of another server's publisher, on a worker without a network.
+//! Another server's publisher, received by a worker without a network.
 #![allow(
     clippy::expect_used,
     reason = "a test that cannot be set up has failed"
@@ -16,7 +16,7 @@ use crate::{
     Tap, TapOptions, Tapped,
 };
 
-/// Sound, pictures in three encodings, and messages, that come by one port.
+/// Audio, video in three encodings, and messages, all by one port.
 #[derive(Debug)]
 pub struct RemotePublisher {
     rig: FanOut,
@@ -24,7 +24,7 @@ pub struct RemotePublisher {
 }
 
 impl RemotePublisher {
-    /// One that is waited for; `secret`: with a key, of zeros.
+    /// Returns an ingest that expects a publisher. `secret` sets a key of zeros.
     pub fn new(secret: bool) -> Self {
         let bind = IngestBind {
             interface: Some("127.0.0.1".to_owned()),
@@ -80,8 +80,8 @@ impl RemotePublisher {
         Self { rig, taps }
     }
 
-    /// Takes a datagram on the port for RTP and on that for RTCP, and writes down what comes of it; gives how many
-    /// packets and messages that is.
+    /// Takes a datagram on the ports for RTP and for RTCP, and records the outcome. Returns the
+    /// number of packets and messages.
     pub fn take_in(&mut self, datagram: &[u8]) -> usize {
         let from = SocketAddr::from(([127, 0, 0, 1], 5_004));
         for port in [0, 1] {

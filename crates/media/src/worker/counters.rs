@@ -1,4 +1,4 @@
-//! What a worker refuses and loses, by kind, logged at most once a second.
+//! Counts what a worker refuses and drops, by kind, and logs it at most once a second.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,43 +13,43 @@ use crate::ingest::Refused;
 use crate::sys::SendCounters;
 use crate::totals::{TcpTotals, WorkerTotals};
 
-/// How often the log is written at most.
+/// The minimum time between two log entries.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Kinds of refusals: those of a transport, then our own.
+/// Our own kinds of refusals, in addition to those of a transport.
 const OWN: [&str; 3] = ["unknown_stream", "unknown_peer", "handshake_queue_full"];
-/// The name of what comes for ingests that are disabled.
+/// The name for datagrams to ingests that are disabled.
 const DISABLED: &str = "disabled";
 const KINDS: usize = DropReason::COUNT + OWN.len();
 
-/// Counts since the start, and what of it has been logged.
+/// Counts since the start, and how much of them has been logged.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// Where others read them.
+    /// Where other threads read them.
     totals: Arc<WorkerTotals>,
     received_datagrams: u64,
     received_bytes: u64,
     refused: [u64; KINDS],
     logged: [u64; KINDS],
-    /// Packets for another worker that found its ring full.
+    /// Packets for another worker whose ring was full.
     ring_full: u64,
     logged_ring_full: u64,
-    /// Datagrams that were handed over to the worker of their peer, and those for which there was no room.
+    /// Datagrams handed over to the worker of their peer, and those for which there was no room.
     handed_over: (u64, u64),
     logged_not_handed: u64,
-    /// Packets for a viewer for whom too many waited.
+    /// Packets dropped because too many waited for their viewer.
     pacer_full: u64,
     logged_pacer_full: u64,
-    /// Events that the control plane did not take in time.
+    /// Events dropped because the control plane did not take them in time.
     events_dropped: u64,
     logged_events: u64,
     ingested_packets: u64,
     ingested_bytes: u64,
-    /// By reason; the last one is that of ingests that were disabled.
+    /// By reason. The last one counts datagrams to disabled ingests.
     ingest_refused: [u64; Refused::COUNT + 1],
     /// Messages that a data channel did not take.
     messages_dropped: u64,
-    /// Changes of layers that routes told of, by reason.
+    /// Changes of layers, by reason.
     layer_changes: [u64; LayerReason::COUNT],
     logged_sending: SendCounters,
     last_log: Option<Instant>,
@@ -57,7 +57,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Nothing yet; `totals` is where others read it.
+    /// Returns zero counts, to be published in `totals`.
     pub(super) fn new(totals: Arc<WorkerTotals>) -> Self {
         Self {
             totals,
@@ -84,7 +84,7 @@ impl Counters {
         }
     }
 
-    /// Totals for a worker to share.
+    /// Returns the totals of a worker, to be shared.
     pub(crate) fn totals() -> WorkerTotals {
         WorkerTotals::new(
             DropReason::NAMES.into_iter().chain(OWN),
@@ -96,13 +96,13 @@ impl Counters {
         )
     }
 
-    /// Datagrams came, joined by the kernel or one.
+    /// Counts received datagrams, possibly joined by the kernel.
     pub(super) fn received(&mut self, datagrams: usize, bytes: usize) {
         self.received_datagrams += datagrams as u64;
         self.received_bytes += bytes as u64;
     }
 
-    /// Lets others read what was counted.
+    /// Publishes the counts.
     pub(super) fn publish(&self, sending: SendCounters) {
         let totals = &self.totals;
         let datagrams = [
@@ -134,18 +134,18 @@ impl Counters {
         }
     }
 
-    /// What came and left by UDP since the start.
+    /// Returns what was received and sent by UDP since the start.
     pub(super) fn passed(&self, sending: SendCounters) -> Passed {
         let (datagrams, bytes) = (self.received_datagrams, self.received_bytes);
         [datagrams, bytes, sending.datagrams, sending.bytes]
     }
 
-    /// Lets others read what was counted of TCP.
+    /// Publishes the counts of TCP.
     pub(super) fn publish_tcp(&self, counted: TcpTotals) {
         self.totals.publish_tcp(counted);
     }
 
-    /// A datagram was refused.
+    /// Counts a refused datagram.
     pub(super) fn refuse(&mut self, refusal: Refusal) {
         let index = match refusal {
             Refusal::Transport(reason) => reason.index(),
@@ -155,72 +155,72 @@ impl Counters {
         self.count(index);
     }
 
-    /// A datagram is of no peer that is known.
+    /// Counts a datagram of an unknown peer.
     pub(super) fn unknown_peer(&mut self) {
         self.count(DropReason::COUNT + 1);
     }
 
-    /// So many handshakes wait that this datagram was dropped.
+    /// Counts a datagram of a handshake that was dropped because too many waited.
     pub(super) fn handshake_dropped(&mut self) {
         self.count(DropReason::COUNT + 2);
     }
 
-    /// An ingest took in a packet or a message.
+    /// Counts a packet or a message of an ingest.
     pub(super) fn ingested(&mut self, bytes: usize) {
         self.ingested_packets += 1;
         self.ingested_bytes += bytes as u64;
     }
 
-    /// An ingest refused datagrams.
+    /// Counts datagrams that an ingest refused.
     pub(super) fn ingest_refused(&mut self, why: Refused, datagrams: u64) {
         if let Some(count) = self.ingest_refused.get_mut(why.index()) {
             *count += datagrams;
         }
     }
 
-    /// A datagram came for an ingest that is disabled.
+    /// Counts a datagram for a disabled ingest.
     pub(super) fn ingest_ignored(&mut self) {
         let [.., count] = &mut self.ingest_refused;
         *count += 1;
     }
 
-    /// A packet for another worker found the ring full.
+    /// Counts a packet for another worker whose ring was full.
     pub(super) fn ring_full(&mut self) {
         self.ring_full += 1;
         self.changed = true;
     }
 
-    /// So many datagrams were handed over since the start, and so many found no room.
+    /// Sets how many datagrams were handed over since the start, and how many found no room.
     pub(super) fn handed_over(&mut self, counted: (u64, u64)) {
         self.changed |= self.handed_over.1 != counted.1;
         self.handed_over = counted;
     }
 
-    /// A packet for a viewer was left out or lost because too many waited.
+    /// Counts a packet that was dropped because too many waited for its viewer.
     pub(super) fn pacer_full(&mut self) {
         self.pacer_full += 1;
         self.changed = true;
     }
 
-    /// So many events for the control plane have found no room since the start.
+    /// Sets how many events were dropped since the start.
     pub(super) fn events_dropped(&mut self, total: u64) {
         self.changed |= self.events_dropped != total;
         self.events_dropped = total;
     }
 
-    /// A message was not sent: its receiver does not keep up, or cannot take it.
+    /// Counts a message that was dropped because its receiver does not keep up or cannot take it.
     pub(super) fn message_dropped(&mut self) {
         self.messages_dropped += 1;
     }
 
-    /// A route relays other layers than before.
+    /// Counts a change of a route's layers.
     pub(super) fn layer_changed(&mut self, reason: LayerReason) {
         if let Some(count) = self.layer_changes.get_mut(reason.index()) {
             *count += 1;
         }
     }
 
-    /// Writes the log if there is something new and the last time is long enough ago.
+    /// Logs new counts, if the last log entry is long enough ago.
     pub(super) fn report(&mut self, worker: u16, sending: SendCounters, now: Instant) {
         let recent = |last: Instant| now.saturating_duration_since(last) < LOG_INTERVAL;
         let logged = self.logged_sending;

@@ -1,10 +1,11 @@
-//! What comes in by the worker's socket: to which peer, and to which source.
+//! Passes received datagrams to their peers, and packets to their sources.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_graph::{History, Source};
 use portunus_rtc::Path;
 use portunus_rtc::connection::{Incoming, Received, Refusal};
 use portunus_rtc::streams::StreamKey;
@@ -13,41 +14,33 @@ use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use super::Worker;
-use super::ends::guarded;
+use super::budget::DATAGRAMS_PER_TURN;
+use super::guard::guarded;
+use super::handover_intake::is_stun;
 use super::handshakes::{self, Waiting};
-use super::peers::{Peer, Whose};
+use super::peers::{DatagramOwner, Peer};
 use crate::CloseReason;
-use crate::graph::{self, History, Source};
 use crate::sys::{RECEIVED_MESSAGES, ReceiveBatch};
 
-/// Datagrams after which a turn goes on with what it has. A core that is behind takes much at once, so that what is for
-/// one peer leaves together and costs less; and yet a flood keeps it from its timers for some tens of milliseconds at most.
-pub(super) const DATAGRAMS_PER_TURN: usize = 8_192;
-/// So few messages are taken as they are.
+/// A smaller number of messages is not prefetched for.
 const FEW: usize = 4;
-/// Packets of one message that are fetched for at most.
+/// The maximum number of packets of one message that are prefetched for.
 const MOST_FETCHED: usize = 64;
-/// Bytes of the largest packet that is relayed: with extensions and tag it still fits a datagram of ours.
+/// The maximum length of a packet in bytes: with extensions and tag it still fits a datagram.
 const MAX_PACKET: usize = 1_800;
 
-/// A message of media to be taken in a moment.
+/// A message of media that is about to be processed.
 struct Arrival<'a> {
     peer: &'a Peer,
     header: Header,
-    /// Packets in it to be fetched for; their sequence numbers follow each other.
+    /// The number of packets in it to prefetch for. Their sequence numbers are consecutive.
     count: u16,
     stream: Option<StreamKey>,
     source: Option<&'a Source>,
 }
 
-/// Whether a datagram is a message of STUN (RFC 7983 section 7).
-#[inline]
-pub(super) fn is_stun(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| *first < 4)
-}
-
 impl Worker {
-    /// Takes what is there; says whether there may be more.
+    /// Takes received datagrams. Returns whether there may be more.
     pub(super) fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let mut taken = 0;
         while taken < DATAGRAMS_PER_TURN {
@@ -76,7 +69,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Takes one datagram.
+    /// Takes a datagram.
     pub(crate) fn take_datagram(
         &mut self,
         now: Instant,
@@ -88,18 +81,20 @@ impl Worker {
             self.copy_for_contender(now, (local, remote), datagram);
         }
         match self.peers.sender(remote, datagram) {
-            Whose::Peer(slot) => self.take_of(now, slot, Path::udp(local, remote), datagram),
-            Whose::Worker(worker) if !is_stun(datagram) => {
+            DatagramOwner::Peer(slot) => {
+                self.take_of(now, slot, Path::udp(local, remote), datagram)
+            }
+            DatagramOwner::Worker(worker) if !is_stun(datagram) => {
                 self.hand_to(worker, (local, remote), datagram);
             }
-            Whose::Worker(_) | Whose::Nobody if self.handover.is_on() => {
+            DatagramOwner::Worker(_) | DatagramOwner::Unknown if self.handover.is_on() => {
                 self.hand_over(now, (local, remote), datagram);
             }
-            Whose::Worker(_) | Whose::Nobody => self.counters.unknown_peer(),
+            DatagramOwner::Worker(_) | DatagramOwner::Unknown => self.counters.unknown_peer(),
         }
     }
 
-    /// Takes a datagram of a peer, or lets it wait if it is part of a handshake.
+    /// Takes a datagram of a peer, or queues it if it is part of a handshake.
     pub(super) fn take_of(&mut self, now: Instant, slot: usize, path: Path, datagram: &mut [u8]) {
         match handshakes::is_handshake(datagram) {
             true => self.take_handshake(now, slot, path, datagram),
@@ -107,7 +102,7 @@ impl Worker {
         }
     }
 
-    /// Gives a datagram to its peer; says whether that took it.
+    /// Passes a datagram to its peer. Returns whether the peer accepted it.
     pub(super) fn give_datagram(
         &mut self,
         now: Instant,
@@ -132,7 +127,7 @@ impl Worker {
         match peer.connection.receive_by(now, path, datagram) {
             Received::Consumed => self.peers.learn_again(now, slot, path, datagram),
             Received::Refused(refusal) => {
-                peer.refused += 1;
+                peer.record.count_refused();
                 self.counters.refuse(refusal);
                 return false;
             }
@@ -141,7 +136,7 @@ impl Worker {
         true
     }
 
-    /// Hands a packet to its source, if anybody relays it.
+    /// Passes a packet to its source, if that is relayed.
     fn take_packet(&mut self, now: Instant, slot: usize, incoming: &Incoming, datagram: &[u8]) {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
@@ -154,7 +149,7 @@ impl Worker {
             return;
         };
         if track.levels.are_wanted()
-            && let Some(level) = graph::level(&incoming.header, data, &extensions)
+            && let Some(level) = portunus_graph::level(&incoming.header, data, &extensions)
         {
             let media = peer.connection.media().get(incoming.media);
             let mid = media.map(|media| media.mid);
@@ -165,8 +160,7 @@ impl Worker {
             }
         }
         if data.len() > MAX_PACKET {
-            peer.refused += 1;
-            peer.too_large += 1;
+            peer.record.count_too_large();
             self.counters.refuse(Refusal::MalformedRtp);
             return;
         }
@@ -202,7 +196,7 @@ impl Worker {
         });
     }
 
-    /// Begins a turn: takes what waited longest.
+    /// Starts a turn with the handshakes that have waited longest.
     pub(crate) fn take_handshakes(&mut self, now: Instant) {
         self.handshakes.begin();
         while let Some(mut next) = self.handshakes.next() {
@@ -212,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// Takes a datagram of a handshake, or lets it wait.
+    /// Takes a datagram of a handshake, or queues it.
     pub(super) fn take_handshake(
         &mut self,
         now: Instant,
@@ -242,8 +236,8 @@ impl Worker {
         self.handshakes.spend(began.elapsed());
     }
 
-    /// Fetches what these messages need of their senders and sources, step by step for all of them together: each is
-    /// found by the one before, and far from the cache.
+    /// Prefetches the senders and sources of messages, step by step for all of them together, as
+    /// each step depends on the one before and misses the cache.
     fn fetch_arrivals(&self, batch: &mut ReceiveBatch, received: usize) {
         let media = batch.iter(received).filter_map(|message| {
             let peer = self.peers.get(self.peers.by_address(message.remote)?)?;
@@ -287,7 +281,8 @@ impl Worker {
         for step in [History::fetch_slot, History::fetch_buffer] {
             for arrival in &media {
                 let encoding = arrival.stream.map_or(0, |stream| stream.encoding);
-                let Some(history) = arrival.source.and_then(|source| source.kept(encoding)) else {
+                let Some(history) = arrival.source.and_then(|source| source.history(encoding))
+                else {
                     continue;
                 };
                 for number in 0..arrival.count {

@@ -1,27 +1,29 @@
-//! A handshake takes as long as the sealing of a thousand packets. A turn spends a bounded time on them,
-//! and what is left waits for the next one, so that many who join at once do not hold up the media of
-//! those who are there.
+//! Handshakes that wait for their turn.
+//!
+//! A handshake takes as long as sealing a thousand packets. Each turn spends a limited time on
+//! them, so that many joins at once do not delay the media of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use portunus_rtc::Path;
 
-use crate::plane::PeerId;
+use crate::PeerId;
 
-/// What a turn spends on handshakes before it leaves them for the next one.
+/// The time that a turn spends on handshakes.
 const PER_TURN: Duration = Duration::from_millis(2);
-/// Datagrams that wait at most: more than a socket's buffer holds of them. Peers send again what is lost.
+/// The maximum number of datagrams that wait, more than a socket's buffer holds. Peers retransmit
+/// lost ones.
 const WAITING: usize = 4_096;
-/// The longest of them: more than a whole flight has that is not cut up.
+/// The maximum length of a datagram: more than an unfragmented flight.
 const LONGEST: usize = 8 << 10;
 
-/// Datagrams of handshakes that wait for their turn.
+/// Datagrams of handshakes that wait.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     waiting: VecDeque<Waiting>,
     per_turn: Duration,
-    /// This turn.
+    /// The time spent in this turn.
     spent: Duration,
 }
 
@@ -44,39 +46,39 @@ pub(super) struct Waiting {
 }
 
 impl Handshakes {
-    /// This turn spent so much time on one.
+    /// Adds time that was spent in this turn.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }
 
-    /// Whether some wait for the next turn.
+    /// Whether datagrams wait for the next turn.
     pub(super) fn are_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Takes as much time as they take: what the clock says of it differs from run to run.
+    /// Removes the time limit, as the clock would differ from run to run.
     #[cfg(feature = "testing")]
     pub(super) fn take_time(&mut self) {
         self.per_turn = Duration::MAX;
     }
 
-    /// A turn begins.
+    /// Starts a turn.
     pub(super) fn begin(&mut self) {
         self.spent = Duration::ZERO;
     }
 
-    /// The one that waited longest, if this turn has time for it.
+    /// Takes the datagram that has waited longest, if there is time left.
     pub(super) fn next(&mut self) -> Option<Waiting> {
         let has_time = self.spent < self.per_turn;
         has_time.then(|| self.waiting.pop_front())?
     }
 
-    /// Whether one that comes now has to wait: the turn's time is spent, or others came before.
+    /// Whether a new datagram has to wait: the time is spent, or others came before.
     pub(super) fn has_to_wait(&self) -> bool {
         self.are_waiting() || self.spent >= self.per_turn
     }
 
-    /// Lets one wait; says whether there was room.
+    /// Queues a datagram. Returns whether there was room.
     pub(super) fn put_off(&mut self, next: Waiting) -> bool {
         let has_room = self.waiting.len() < WAITING && next.datagram.len() <= LONGEST;
         if has_room {
@@ -86,15 +88,15 @@ impl Handshakes {
     }
 }
 
-/// Whether a datagram is part of a DTLS handshake or an alert (RFC 7983 section 7, RFC 5246 section
-/// 6.2.1): not application data.
+/// Whether a datagram is of DTLS but not application data (RFC 7983 section 7, RFC 5246 section
+/// 6.2.1).
 pub(super) fn is_handshake(datagram: &[u8]) -> bool {
     matches!(datagram.first(), Some(20..=22))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use std::net::SocketAddr;
 
     use super::*;

@@ -1,4 +1,4 @@
-//! How busy a worker is: how late its turns begin, what of its core it uses, and how much passes through it.
+//! The load of a worker: how late its turns start, how much of its core it uses, and its traffic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -9,14 +9,14 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::WorkerStats;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The seconds that are looked back on.
+/// The number of seconds that statistics cover.
 const SECONDS: usize = 5;
-/// Classes of lateness: four for each doubling of a microsecond, up to some seconds.
+/// Classes of lateness: four for each doubling, from a microsecond up to some seconds.
 const CLASSES: usize = 96;
-/// Bits that tell the classes of a doubling apart.
+/// The number of bits that distinguish the classes of a doubling.
 const FINE: u32 = 2;
 
-/// What one worker tells of its load: it alone writes it.
+/// The published load of a worker. Only the worker writes it.
 #[derive(Debug)]
 pub(crate) struct SharedLoad {
     started: Instant,
@@ -29,17 +29,17 @@ pub(crate) struct SharedLoad {
     thread: AtomicU32,
     /// In thousandths.
     core_share: AtomicU64,
-    /// In the order of [`Passed`], a second.
+    /// Per second, in the order of [`Passed`].
     passed: [AtomicU64; 4],
 }
 
-/// What has passed by UDP since the start: datagrams and bytes that came, datagrams and bytes that left.
+/// UDP traffic since the start: datagrams and bytes received, datagrams and bytes sent.
 pub(super) type Passed = [u64; 4];
 
-/// The load of a worker, as it counts it.
+/// The load of a worker, as it measures it.
 pub(super) struct Load {
     shared: Arc<SharedLoad>,
-    /// How many turns of each second began how late.
+    /// The number of turns in each second, by lateness.
     late: [[u16; CLASSES]; SECONDS],
     most: [Duration; SECONDS],
     second: usize,
@@ -62,7 +62,7 @@ impl SharedLoad {
         }
     }
 
-    /// What is told at present, of the worker with this number and so many peers.
+    /// Returns the statistics of worker `index` with `peers` peers.
     pub(crate) fn stats(&self, index: usize, peers: usize) -> WorkerStats {
         let micros = |at: &AtomicU64| Duration::from_micros(at.load(Relaxed));
         let [received, received_bytes, sent, sent_bytes] =
@@ -98,7 +98,7 @@ impl Load {
         }
     }
 
-    /// A turn begins at `now`; the first of what it has to do was due at `due`.
+    /// Starts a turn at `now`. Its first task was due at `due`.
     pub(super) fn begin_turn(&mut self, due: Option<Instant>, now: Instant) {
         let Some(late) = due.and_then(|due| now.checked_duration_since(due)) else {
             return;
@@ -112,7 +112,7 @@ impl Load {
         }
     }
 
-    /// A turn has ended; once a second others are told anew.
+    /// Ends a turn. Publishes the load once a second.
     pub(super) fn end_turn(&mut self, passed: Passed, now: Instant) {
         let shared = &self.shared;
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -147,7 +147,7 @@ impl Load {
         }
     }
 
-    /// Of all turns of the last seconds that something was due for.
+    /// The median lateness of the turns of the last seconds in which something was due.
     fn median(&self) -> Duration {
         let of_class = |class: usize| -> u64 {
             let seconds = self.late.iter().filter_map(|classes| classes.get(class));
@@ -166,7 +166,7 @@ impl Load {
     }
 }
 
-/// What the calling thread has used of a core since it began.
+/// The CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -187,7 +187,7 @@ fn class(late: Duration) -> usize {
     usize::try_from(class).unwrap_or(CLASSES).min(CLASSES - 1)
 }
 
-/// The least lateness of a class.
+/// The minimum lateness of a class.
 fn lateness(class: usize) -> Duration {
     let (doubling, fine) = (class >> FINE, class & ((1 << FINE) - 1));
     let micros = ((1_u64 << FINE) + fine as u64) << doubling >> FINE;

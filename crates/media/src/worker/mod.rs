@@ -1,30 +1,34 @@
-//! A worker: one thread, one UDP socket, and all that its peers need.
+//! A worker: one thread with a UDP socket, and all state of its peers.
 //!
-//! A turn takes the commands and packets that are there, relays them, does what is due, and flushes
-//! once. Nothing in it blocks, locks or waits but the poll between two of them.
+//! A turn takes what has arrived (commands, packets), relays it, does what is due, and flushes
+//! once. A worker blocks and waits only between turns, and takes no locks.
 
-#[cfg(feature = "testing")]
-mod by_hand;
+mod adaptation;
+mod budget;
 mod commands;
 mod counters;
 mod datagrams;
-mod ends;
 mod graph;
+mod guard;
 mod handover;
+mod handover_intake;
 mod handshakes;
 mod ingests;
 mod legs;
 mod load;
 mod network;
-mod others;
+mod other_workers;
 mod outbox;
 mod outlets;
 mod peers;
 mod poller;
 mod polling;
 mod relay;
+mod removal;
 mod slots;
 mod tcp;
+#[cfg(feature = "testing")]
+mod test_driver;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
 mod turn;
@@ -42,9 +46,9 @@ use portunus_rtc::{Identity, StreamConfig};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
+use crate::candidates::Candidates;
 use crate::inbox::Inbox;
-use crate::ingest::{Delivered, ThreadFeedEnd};
-use crate::offered::Offered;
+use crate::ingest::{ThreadFeedEnd, ThreadFeedEntry};
 use crate::sys::{self, MediaSocket, ReceiveBatch};
 use crate::totals::WorkerTotals;
 use crate::turn::TurnStatus;
@@ -59,40 +63,39 @@ use ingests::{Ingests, Intake};
 use legs::Legs;
 use load::Load;
 pub(crate) use load::SharedLoad;
-use network::Network;
-use others::OtherWorkers;
-pub(crate) use others::Rings;
+use network::{Allocation, Network};
+use other_workers::OtherWorkers;
+pub(crate) use other_workers::Rings;
 use outbox::Outbox;
 use outlets::Outlets;
 use peers::{PeerSetup, Peers};
 use poller::Poller;
 use relay::Relaying;
 pub(crate) use tcp::most_pipes;
-use turn::Allocation;
 
-/// The poll's token for commands and packets of other workers; the network has the others.
+/// The poll's token for commands and packets of other workers. The network has the others.
 pub(crate) const INBOX: Token = Token(1);
-/// Poll at least this often.
+/// The maximum time between two turns.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// What a worker is made of.
+/// The parts that a worker is built from.
 pub(crate) struct WorkerParts {
     pub(crate) index: u16,
     pub(crate) socket: MediaSocket,
-    /// Where peers connect by TCP.
+    /// Accepts the TCP connections of peers.
     pub(crate) listener: Option<TcpListener>,
-    /// How many may be connected by TCP at a time; none where nobody can connect.
+    /// The maximum number of TCP connections. `None` without ICE-TCP.
     pub(crate) most_pipes: Option<usize>,
     pub(crate) poll: Poll,
     pub(crate) inboxes: Vec<Arc<Inbox>>,
     pub(crate) rings: Rings,
-    /// The ways to workers that share the port.
+    /// The connections to workers that share the port.
     pub(crate) links: Option<Links>,
     pub(crate) events: mpsc::Sender<PeerEvent>,
-    /// The last figures of peers are wanted.
+    /// The last statistics of peers are wanted.
     pub(crate) last_stats: Arc<AtomicBool>,
     pub(crate) identity: Arc<Identity>,
-    pub(crate) offered: Arc<Offered>,
+    pub(crate) offered: Arc<Candidates>,
     pub(crate) turn: Arc<TurnStatus>,
     pub(crate) ice_lite: bool,
     pub(crate) bandwidth_adaptation: bool,
@@ -105,33 +108,33 @@ pub(crate) struct WorkerParts {
     pub(crate) ingest_count: Arc<AtomicUsize>,
 }
 
-/// One media worker: parts that own their state, and the loop that has them work together. A part is given the others that it
-/// needs. What takes most of them is the worker's: what a command, a datagram or a peer's event leads to, and what ends with
-/// what.
+/// A media worker: parts that own their state, and the loop that drives them. A part is given the
+/// other parts that it needs. What needs most of them is done by the worker itself, in the files
+/// beside this one.
 pub(crate) struct Worker {
-    /// Who is there.
+    /// The peers.
     peers: Peers,
-    /// What is relayed from whom to whom.
+    /// The sources and routes.
     graph: Graph,
-    /// Sources without a peer.
+    /// Sources without a PeerConnection.
     ingests: Ingests,
-    /// Far ends that know no ICE and no DTLS.
+    /// Far ends without ICE and DTLS.
     legs: Legs,
-    /// Where packets end that are not for a peer.
+    /// Destinations of packets other than peers.
     outlets: Outlets,
     /// Threads that feed ingests.
     thread_feeds: Vec<ThreadFeedEnd>,
-    /// What comes by the sockets of other workers.
+    /// Datagrams that came by the sockets of other workers.
     handover: Handover,
-    /// What of handshakes waits for the next turn.
+    /// Handshakes that wait for the next turn.
     handshakes: Handshakes,
-    /// The way in and out.
+    /// The sockets.
     network: Network,
-    /// Where it sleeps.
+    /// The poll.
     poller: Poller,
-    /// What the control plane is told.
+    /// Events for the control plane.
     outbox: Outbox,
-    /// Whether that has the last figures of peers that end by themselves.
+    /// Whether the control plane wants the last statistics of peers that end by themselves.
     last_stats: Arc<AtomicBool>,
     others: OtherWorkers,
     counters: Counters,
@@ -189,16 +192,16 @@ impl Worker {
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until the worker is shut down.
     pub(crate) fn run(mut self) -> io::Result<()> {
         let mut batch = sys::receive_batch();
         let mut ready = Events::with_capacity(64);
         self.network.listen(self.poller.registry())?;
         let mut more = true;
         while self.running && !self.outbox.is_closed() {
-            let idle = (!more && self.others.leave()).then(|| self.idle());
+            let idle = (!more && self.others.sleep()).then(|| self.idle());
             self.poller.wait(&mut ready, idle)?;
-            self.others.attend();
+            self.others.stay_awake();
             self.ingests.note_ready(&ready);
             self.legs.note_ready(&ready);
             self.network.pipes.note_ready(&ready);
@@ -208,11 +211,11 @@ impl Worker {
         Ok(())
     }
 
-    /// One turn; says whether more is waiting already.
+    /// Runs one turn. Returns whether more is waiting already.
     fn turn(&mut self, batch: &mut ReceiveBatch) -> io::Result<bool> {
         let now = Instant::now();
         self.load.begin_turn(self.due(), now);
-        // What is asked for, and what comes.
+        // Takes commands and what has arrived.
         let (passed, delivered) = (self.count_passed(), self.count_delivered());
         let blocks = self.handover.count_blocks();
         self.take_commands(now);
@@ -229,16 +232,16 @@ impl Worker {
         more |= self.receive_legs(batch, now);
         more |= self.outlets.receive(batch, &mut self.graph, now);
         self.ask_for_keyframes(now);
-        // What goes on to others.
+        // Relays it.
         more |= self.relay_fresh(Instant::now());
-        // What is due, and what peers have to say.
+        // Does what is due, and polls peers.
         self.run_timers(now);
         self.poll_touched(now);
         self.run_turn(now);
         self.ingests.send_feedback(now);
         self.run_legs(now);
         self.outlets.report(&self.graph, now);
-        // All of it leaves.
+        // Sends all of it.
         self.network.flush();
         self.outlets.flush();
         more |= self.flush_pipes(now);
@@ -248,13 +251,13 @@ impl Worker {
         Ok(more)
     }
 
-    /// How much other workers have passed on, for the turn to take. To be counted before the turn's commands
-    /// are taken: what a worker says of a source before it passes packets of it on is known then.
+    /// Counts what other workers have passed on, for this turn. It is counted before commands are
+    /// taken, so that a source's format is known before its packets.
     pub(crate) fn count_passed(&self) -> SmallVec<[usize; 8]> {
         self.others.count_passed()
     }
 
-    /// Takes what other workers passed on, `counts` from each; says whether there is more.
+    /// Takes `counts` packets from each other worker. Returns whether there are more.
     pub(crate) fn take_passed(&mut self, counts: &[usize], now: Instant) -> bool {
         let graph = &mut self.graph;
         self.others.take_passed(counts, |is, packet| {
@@ -264,29 +267,30 @@ impl Worker {
         })
     }
 
-    /// How much threads have sent, for the turn to take: what they asked for before is done before.
+    /// Counts what threads have sent, for this turn. Commands that came before are carried out
+    /// first.
     pub(crate) fn count_delivered(&self) -> SmallVec<[usize; 8]> {
         self.thread_feeds.iter().map(ThreadFeedEnd::count).collect()
     }
 
-    /// Takes what threads have sent, `counts` of each; says whether there may be more.
+    /// Takes `counts` entries of each thread. Returns whether there may be more.
     pub(crate) fn take_delivered(&mut self, counts: &[usize], now: Instant) -> bool {
         let mut feeds = std::mem::take(&mut self.thread_feeds);
         for (feed, count) in feeds.iter().zip(counts) {
             for _ in 0..*count {
                 match feed.pop() {
-                    Some(Delivered::Packet { ingest, mut bytes }) => {
+                    Some(ThreadFeedEntry::Packet { ingest, mut bytes }) => {
                         let (ingests, mut into) = self.intake();
                         ingests.take_delivered(ingest, &mut bytes, &mut into, now);
                         feed.recycle(bytes);
                     }
-                    // Packets before it are of the route as it was.
-                    Some(Delivered::Redirect {
+                    // Packets before it belong to the route as it was.
+                    Some(ThreadFeedEntry::Redirect {
                         route,
                         before,
                         from,
                     }) => self.redirect(route, (before, from), now),
-                    Some(Delivered::Remove { ingest }) => {
+                    Some(ThreadFeedEntry::Remove { ingest }) => {
                         self.relay_fresh(now);
                         self.remove_ingest(ingest, now);
                     }
@@ -294,14 +298,15 @@ impl Worker {
                 }
             }
         }
-        // Those that came in this turn were not looked at.
+        // Feeds that were added in this turn were not read.
         let more = feeds.len() > counts.len();
         feeds.retain(|feed| !feed.has_ended());
         self.thread_feeds = feeds;
         more
     }
 
-    /// A route or an outlet goes on from another ingest; if it is said from which, only from that.
+    /// Continues a route or an outlet from another ingest, if it comes from `before` or that is
+    /// `None`.
     fn redirect(
         &mut self,
         route: RouteId,
@@ -325,7 +330,7 @@ impl Worker {
                 return;
             }
         }
-        // What came before is for the route as it was.
+        // What came before belongs to the route as it was.
         self.relay_fresh(now);
         match self.graph.slot(route) {
             Some(slot) => {
@@ -342,7 +347,7 @@ impl Worker {
         }
     }
 
-    /// Relays the packets of this turn; says whether some are held, for the rest of their frame.
+    /// Relays the fresh packets. Returns whether some are held for the rest of their frame.
     pub(crate) fn relay_fresh(&mut self, now: Instant) -> bool {
         let mut fresh = self.graph.take_fresh();
         fresh.retain(|key| {
@@ -364,36 +369,35 @@ impl Worker {
         any
     }
 
-    /// Takes what has come for ingests; says whether there is more.
+    /// Takes what has arrived for ingests. Returns whether there is more.
     fn receive_ingests(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
         let (ingests, mut into) = self.intake();
         ingests.receive(batch, &mut into, now)
     }
 
-    /// Takes what has come for legs; says whether there is more.
+    /// Takes what has arrived for legs. Returns whether there is more.
     fn receive_legs(&mut self, batch: &mut ReceiveBatch, now: Instant) -> bool {
-        let (legs, ingests, mut into) = self.leg_intake();
-        legs.receive(batch, ingests, &mut into, now)
-    }
-
-    /// Does what legs have to do by the clock, and asks far ends for keyframes.
-    pub(crate) fn run_legs(&mut self, now: Instant) {
-        let (legs, ingests, mut into) = self.leg_intake();
-        legs.run(ingests, &mut into, now);
-        legs.ask_for_keyframes(ingests, into.graph, now);
-    }
-
-    /// The legs, and where goes what comes for them.
-    fn leg_intake(&mut self) -> (&mut Legs, &mut Ingests, Intake<'_>) {
-        let into = Intake {
+        let mut into = Intake {
             graph: &mut self.graph,
             others: &self.others,
             counters: &mut self.counters,
         };
-        (&mut self.legs, &mut self.ingests, into)
+        self.legs.receive(batch, &mut self.ingests, &mut into, now)
     }
 
-    /// The ingests, and where goes what comes for them.
+    /// Does what is due for legs, and requests keyframes of far ends.
+    pub(crate) fn run_legs(&mut self, now: Instant) {
+        let mut into = Intake {
+            graph: &mut self.graph,
+            others: &self.others,
+            counters: &mut self.counters,
+        };
+        self.legs.run(&mut self.ingests, &mut into, now);
+        self.legs
+            .ask_for_keyframes(&mut self.ingests, into.graph, now);
+    }
+
+    /// The ingests, and the destination of what arrives for them.
     fn intake(&mut self) -> (&mut Ingests, Intake<'_>) {
         let into = Intake {
             graph: &mut self.graph,
@@ -403,7 +407,7 @@ impl Worker {
         (&mut self.ingests, into)
     }
 
-    /// What relaying works with.
+    /// The parts that relaying needs.
     fn relaying(&mut self) -> Relaying<'_> {
         Relaying {
             graph: &mut self.graph,
@@ -414,7 +418,7 @@ impl Worker {
         }
     }
 
-    /// Lets others read what was counted.
+    /// Publishes the counters.
     fn publish_counters(&mut self, now: Instant) {
         let worker = self.others.index();
         let sending = self.outlets.counted(self.network.counters());
@@ -431,7 +435,7 @@ impl Worker {
         self.load.end_turn(self.counters.passed(sending), now);
     }
 
-    /// When the next thing is due.
+    /// When the next task is due.
     fn due(&self) -> Option<Instant> {
         let due = [
             self.peers.timeout(),
@@ -445,7 +449,7 @@ impl Worker {
         due.into_iter().flatten().min()
     }
 
-    /// How long there is nothing to do.
+    /// The time until the next task.
     fn idle(&self) -> Duration {
         let now = Instant::now();
         let due = self.due().map(|at| at.saturating_duration_since(now));

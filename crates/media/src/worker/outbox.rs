@@ -1,4 +1,4 @@
-//! Events on their way to the control plane.
+//! Events to the control plane.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use crate::plane::PeerId;
-use crate::waiting::Waiting;
+use crate::PeerId;
+use crate::backlog::Backlog;
 use crate::{Event, PeerEvent};
 
-/// Events kept while the control plane does not take them.
+/// The maximum number of events that wait for the control plane.
 const BACKLOG: usize = 16_384;
-/// Events that the control plane may have before it from which on it is spared those that only advise: on a core that is
-/// behind they are many, and whoever joins would wait behind them.
+/// Events that are mere advice are dropped if more events than this wait for the control plane,
+/// because they would delay others on a busy core.
 const ADVICE: usize = 1_024;
-/// Bytes of messages of a worker that the control plane has not taken.
+/// The maximum size of messages that wait for the control plane, in bytes.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
-/// How long a backlog waits before it is offered again.
+/// The interval at which waiting events are sent again.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// A channel to the control plane, with a bounded backlog. Events arrive in the order in which they were sent.
+/// A channel to the control plane, with a bounded backlog. It keeps the order of events.
 pub(super) struct Outbox {
     channel: mpsc::Sender<PeerEvent>,
-    /// Events that found the channel full. While there are any, later ones wait behind them.
+    /// Events that found the channel full. Later ones wait behind them.
     backlog: VecDeque<PeerEvent>,
-    /// Messages that the control plane has not taken, wherever they wait.
-    messages: Waiting,
-    /// Events that were left out since the start.
+    /// The size of messages that the control plane has not taken yet.
+    messages: Backlog,
+    /// Events dropped since the start.
     dropped: u64,
     is_closed: bool,
 }
@@ -37,16 +37,15 @@ impl Outbox {
         Self {
             channel,
             backlog: VecDeque::new(),
-            messages: Waiting::default(),
+            messages: Backlog::default(),
             dropped: 0,
             is_closed: false,
         }
     }
 
-    /// Tells the control plane. What the channel does not take is kept, up to [`BACKLOG`] events; of
-    /// further ones only those that end or connect a peer, of which there are few for each peer. Those that only advise are
-    /// left out long before ([`ADVICE`]). Messages are bounded by their bytes, too ([`MAX_MESSAGE_BYTES`]), wherever they
-    /// wait.
+    /// Sends an event. Up to [`BACKLOG`] events wait if the channel is full; beyond that, only
+    /// those that connect or end a peer do. Advice is dropped long before ([`ADVICE`]), and
+    /// messages are limited by size, too ([`MAX_MESSAGE_BYTES`]).
     pub(super) fn send(&mut self, peer: PeerId, event: Event) {
         self.send_event(PeerEvent::new(peer, event));
     }
@@ -82,7 +81,7 @@ impl Outbox {
         }
     }
 
-    /// Sends what waits, as far as the channel takes it.
+    /// Sends waiting events, as long as the channel takes them.
     pub(super) fn flush(&mut self) {
         while let Some(event) = self.backlog.pop_front() {
             if let Err(error) = self.channel.try_send(event) {
@@ -94,31 +93,31 @@ impl Outbox {
         }
     }
 
-    /// How long to wait before what waits is offered again; none: nothing waits.
+    /// When to flush again. `None` means that no events wait.
     pub(super) fn retry(&self) -> Option<Duration> {
         (!self.backlog.is_empty()).then_some(RETRY)
     }
 
-    /// Events that were left out since the start.
+    /// The number of events dropped since the start.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Whether the control plane is gone, and with it everything that could want an event.
+    /// Whether the control plane is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
 }
 
-/// What becomes of an event while the control plane has too much before it.
+/// The importance of an event when too many wait.
 enum Weight {
-    /// The control plane cannot go on without it.
+    /// The control plane depends on it.
     Vital,
-    /// It says what has changed.
+    /// It reports a change.
     State,
-    /// Somebody says something. It takes no place from what has changed.
+    /// It is a message. It must not displace changes.
     Message,
-    /// It says how things go, and the next one says it again.
+    /// It reports a condition, and will be repeated.
     Advice,
 }
 
@@ -138,7 +137,7 @@ fn weight(event: &Event) -> Weight {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
     use crate::{DataMessage, DataPayload, IceState};
 

@@ -1,4 +1,4 @@
-//! What a worker does while there is nothing to do: it looks for more for a while, if it is told to, and sleeps.
+//! Waits while a worker has nothing to do: polls for a while, if configured, and then sleeps.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,14 +8,15 @@ use mio::{Events, Poll, Registry};
 /// The poll that a worker sleeps in.
 pub(super) struct Poller {
     poll: Poll,
-    /// How long it goes on looking after something has come.
+    /// How long it polls after the last event.
     busy_poll: Duration,
-    /// Until then it does not sleep.
+    /// It polls until then.
     awake_until: Instant,
 }
 
 impl Poller {
-    /// One that goes on looking for `busy_poll` after something has come; zero: it sleeps at once.
+    /// Returns a poller that polls for `busy_poll` after each event. Zero means that it sleeps
+    /// immediately.
     pub(super) fn new(poll: Poll, busy_poll: Duration) -> Self {
         Self {
             poll,
@@ -24,12 +25,12 @@ impl Poller {
         }
     }
 
-    /// What is to be waited for.
+    /// The registry for sources of events.
     pub(super) fn registry(&self) -> &Registry {
         self.poll.registry()
     }
 
-    /// Waits until something is ready, for as long as nothing is due; none: there is more to do already.
+    /// Waits for events for up to `idle`. `None` does not wait, as there is more to do.
     pub(super) fn wait(&mut self, ready: &mut Events, idle: Option<Duration>) -> io::Result<()> {
         let Some(idle) = idle else {
             if !self.busy_poll.is_zero() {
@@ -69,7 +70,7 @@ impl Poller {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use super::*;
 
     const BUSY_POLL: Duration = Duration::from_secs(100);

@@ -1,8 +1,9 @@
-//! What peers have to transmit and to tell, and when.
+//! Polls peers: what they send and publish, and when.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_graph::{Packet, SourceKey};
 use portunus_rtc::data::DataMessage as RtcData;
 use portunus_rtc::{
     Carrier, DtlsState as RtcDtls, FailReason, Feedback, IceState as RtcIce, TransportEvent,
@@ -11,13 +12,12 @@ use portunus_rtc::{
 use portunus_rtp::Pt;
 
 use super::Worker;
-use super::ends::guarded;
+use super::guard::guarded;
 use super::network::Way;
-use crate::graph::{Packet, SourceKey};
 use crate::{CloseReason, DataMessage, DataPayload, DtlsState, Event, IceState};
 
 impl Worker {
-    /// Peers whose deadline has come, and sources of which keyframes are due.
+    /// Handles the deadlines of peers, and requests the keyframes that are due.
     pub(crate) fn run_timers(&mut self, now: Instant) {
         self.peers.expire_checks(now);
         while let Some(slot) = self.peers.next_due(now) {
@@ -34,7 +34,7 @@ impl Worker {
         self.ask_for_keyframes(now);
     }
 
-    /// Lets all touched peers transmit and tell, and sets their timers.
+    /// Polls all peers that have something to do, and sets their timers.
     pub(crate) fn poll_touched(&mut self, now: Instant) {
         loop {
             while let Some(slot) = self.peers.next_touched() {
@@ -42,7 +42,7 @@ impl Worker {
                     self.end_peer(slot, CloseReason::Internal, now);
                 }
             }
-            // Both touch publishers.
+            // Both give publishers something to do.
             self.ask_for_keyframes(now);
             let (peers, others) = (&mut self.peers, &self.others);
             if !self.graph.update_next_limit(peers, others, now) && !self.peers.are_touched() {
@@ -57,7 +57,7 @@ impl Worker {
         self.relaying().catch_up(slot, now);
         self.relaying().release_paced(slot, now);
         self.transmit(slot, now);
-        // Who fell silent is noticed when reports leave.
+        // Silence is detected when reports are sent.
         self.take_all_feedback(slot, now);
         self.sample(slot, now);
         while let Some(peer) = self.peers.get_mut(slot) {
@@ -69,11 +69,7 @@ impl Worker {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let adaptation = peer.adaptation.as_ref().and_then(|a| a.poll_timeout());
-        let pacer = peer.pacer.as_deref();
-        let catch_up = peer.catch_up.as_ref().and_then(|b| b.poll_timeout(pacer));
-        let pacer = pacer.and_then(|p| p.poll_timeout());
-        let next = [peer.connection.poll_timeout(), adaptation, pacer, catch_up];
+        let next = [peer.connection.poll_timeout(), peer.sending.poll_timeout()];
         if let Some(at) = next.into_iter().flatten().min() {
             self.peers.wake_at(slot, at);
         }
@@ -88,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Notes what the last second of a peer was like, if one has passed.
+    /// Samples the last second of a peer, if one has passed.
     fn sample(&mut self, slot: usize, now: Instant) {
         if let Some(peer) = self.peers.get_mut(slot)
             && peer.connection.poll_second()
@@ -117,7 +113,10 @@ impl Worker {
                     }
                 }
                 Carrier::Tcp => {
-                    let pipe = self.network.pipes.of(&peer.pipes, transmit.path());
+                    let pipe = self
+                        .network
+                        .pipes
+                        .of(peer.endpoints.pipes(), transmit.path());
                     pipe.map(Way::Tcp)
                 }
             };
@@ -135,21 +134,18 @@ impl Worker {
         match event {
             TransportEvent::Ice(state) => {
                 let state = match ice_state(state) {
-                    IceState::Connected if peer.has_pair => IceState::Ready,
-                    // That a pair works is told when one is chosen.
-                    IceState::Connected => peer.ice,
+                    IceState::Connected if peer.lifecycle.has_pair() => IceState::Ready,
+                    // A working pair is reported when one is selected.
+                    IceState::Connected => peer.lifecycle.ice(),
                     state => state,
                 };
-                if peer.set_ice(state, now) {
+                if peer.lifecycle.set_ice(state, now) {
                     self.outbox.send(id, Event::Ice(state));
                 }
             }
             TransportEvent::SelectedPair(pair) => {
-                let is_first = !std::mem::replace(&mut peer.has_pair, true);
-                let dtls = peer.dtls;
-                if is_first {
-                    peer.set_ice(IceState::Ready, now);
-                }
+                let is_first = peer.lifecycle.set_pair(now);
+                let dtls = peer.lifecycle.dtls();
                 self.select_way(slot, &pair, now);
                 if pair.carrier == Carrier::Udp {
                     self.peers.learn_address(now, slot, pair.remote);
@@ -170,14 +166,14 @@ impl Worker {
                     RtcDtls::Connected => DtlsState::Connected,
                     RtcDtls::Failed => DtlsState::Failed,
                 };
-                peer.dtls = Some(state);
+                peer.lifecycle.set_dtls(state);
                 let counters = peer.connection.transport.counters();
                 let event = Event::Dtls {
                     state,
                     retransmissions: counters.dtls_retransmissions,
                 };
-                // A peer may begin before it has chosen a pair: that is told behind the pair.
-                match (peer.has_pair, state) {
+                // DTLS may start before a pair is selected. It is reported after the pair.
+                match (peer.lifecycle.has_pair(), state) {
                     (true, _) => {}
                     (false, DtlsState::Trying) => return,
                     (false, _) => self.outbox.send(id, trying()),
@@ -250,7 +246,7 @@ impl Worker {
             }
             Feedback::Remb(bitrate) => {
                 if let Some(peer) = self.peers.get_mut(slot) {
-                    peer.remb = Some(bitrate);
+                    peer.record.set_remb(bitrate);
                 }
                 self.note_viewer_bitrate(slot, bitrate, now);
                 self.outbox.send(id, Event::Remb { bitrate });
@@ -309,7 +305,7 @@ impl Worker {
         }
     }
 
-    /// Relays a message of a peer; false if no route begins at its data channels.
+    /// Relays a message of a peer. Returns false if there are no routes from its data channels.
     fn take_message(&mut self, slot: usize, message: &DataMessage, now: Instant) -> bool {
         let Some(key) = self.messages_of(slot) else {
             return false;
@@ -327,7 +323,7 @@ impl Worker {
             DataPayload::Text(text) => (Pt(0), text.as_bytes()),
             DataPayload::Binary(bytes) => (Pt(1), bytes.as_slice()),
         };
-        // An empty one says nothing: it is not relayed.
+        // Empty messages are not relayed.
         let packet = Packet::of_message(pt, bytes, now).filter(|_| !bytes.is_empty());
         let Some(packet) = packet else {
             self.counters.message_dropped();
@@ -340,14 +336,14 @@ impl Worker {
         true
     }
 
-    /// The source that a peer's data channels are, if anybody has asked for it.
+    /// The source of a peer's data channels, if it is in use.
     pub(super) fn messages_of(&self, slot: usize) -> Option<SourceKey> {
         let track = self.peers.data_track(slot)?;
         self.graph.key(track.into())
     }
 }
 
-/// The handshake has begun.
+/// The start of the handshake.
 fn trying() -> Event {
     Event::Dtls {
         state: DtlsState::Trying,

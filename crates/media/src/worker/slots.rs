@@ -1,23 +1,23 @@
-//! Values in numbered places.
+//! Values in numbered slots.
 //!
-//! Like the crate `slab`, with two differences. The place of a value can be told without reading it: what is far from the
-//! cache is asked for first and looked at later (see `relay::ahead`). And memory goes back: places come in pages, the
-//! lowest free number is given first, and a page that is empty is freed.
+//! Like the crate `slab`, with two differences. The address of a value is known without reading it,
+//! so that it can be prefetched (see `relay::prefetch`). And memory is freed: slots come in pages, the
+//! lowest free number is used first, and empty pages are freed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Places in a page.
+/// The number of slots in a page.
 const PAGE: usize = 64;
 
-/// Values, each with the number that [`Slots::insert`] gave it.
+/// Values, each at the number that [`Slots::insert`] returned.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    /// Without places where all of a page are free.
+    /// A page whose slots are all free has no memory.
     pages: Vec<Box<[Option<T>]>>,
-    /// How many values are in each page.
+    /// The number of values in each page.
     used: Vec<usize>,
-    /// Numbers of places that are empty.
+    /// The numbers of free slots.
     free: BinaryHeap<Reverse<usize>>,
 }
 
@@ -30,13 +30,13 @@ impl<T> Slots<T> {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.used.iter().sum()
     }
 
-    /// Puts a value into the empty place with the lowest number, and returns that.
+    /// Inserts a value into the free slot with the lowest number, and returns the number.
     pub(super) fn insert(&mut self, value: T) -> usize {
         let slot = match self.free.pop() {
             Some(Reverse(slot)) => slot,
@@ -62,7 +62,7 @@ impl<T> Slots<T> {
         slot
     }
 
-    /// Takes the value out of a place. Its number goes to another value then.
+    /// Removes a value. Its number is used again.
     pub(super) fn try_remove(&mut self, slot: usize) -> Option<T> {
         let page = self.pages.get_mut(slot / PAGE)?;
         let value = page.get_mut(slot % PAGE)?.take()?;
@@ -94,7 +94,7 @@ impl<T> Slots<T> {
         })
     }
 
-    /// The place itself, of which nothing is read.
+    /// Returns a slot without reading it.
     #[inline]
     pub(super) fn place(&self, slot: usize) -> Option<&Option<T>> {
         self.pages.get(slot / PAGE)?.get(slot % PAGE)

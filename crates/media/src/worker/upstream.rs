@@ -1,29 +1,30 @@
-//! From viewers back to those who send: keyframe requests and bitrates.
+//! Keyframe requests and bitrates, from viewers to senders.
 
 use std::time::Instant;
 
+use portunus_graph::SourceKey;
 use portunus_rtc::Connection;
 
 use super::Worker;
-use super::ends::guarded;
-use crate::command::Command;
-use crate::graph::SourceKey;
+use super::guard::guarded;
+use crate::command::{Command, SourceCommand};
 use crate::{CloseReason, SourceRef, TrackRef};
 
 impl Worker {
-    /// Asks for the keyframes that are needed.
+    /// Passes on the keyframe requests that are needed.
     pub(super) fn ask_for_keyframes(&mut self, now: Instant) {
         while let Some((key, encoding)) = self.graph.next_keyframe() {
             let here = self.others.index();
             let Some(source) = self.graph.source_mut(key) else {
                 continue;
             };
-            // All put off what comes too often.
+            // Each of them limits the rate of requests.
             match source.is {
                 is if is.worker() != here => {
                     if source.keyframes.ask(encoding, now) {
                         let (worker, source) = (is.worker(), is);
-                        let request = Command::SourceKeyframe { source, encoding };
+                        let request =
+                            Command::Source(source, SourceCommand::RequestKeyframe { encoding });
                         self.others.send(worker, request);
                     }
                 }
@@ -43,7 +44,7 @@ impl Worker {
         }
     }
 
-    /// A viewer says what it can take: so do the sources hear that it watches.
+    /// Passes a viewer's bitrate on to the sources that it watches.
     pub(super) fn note_viewer_bitrate(&mut self, slot: usize, bitrate: u64, now: Instant) {
         let tracks = self.peers.get(slot).map_or(0, |peer| peer.tracks.len());
         for track in 0..tracks {
@@ -60,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// Some viewer of a source can take so much.
+    /// Notes the bitrate that a viewer of a source can take.
     pub(super) fn viewer_takes(&mut self, key: SourceKey, bitrate: u64, now: Instant) {
         let Some(source) = self.graph.source_mut(key) else {
             return;
@@ -74,14 +75,16 @@ impl Worker {
         if self.ingests.viewer_takes(id, bitrate, now) {
             return;
         }
-        // It lives elsewhere: its worker is told the lowest, once a second.
+        // The source's worker gets the lowest one, once a second.
         source.lowest.note(bitrate, now);
         if source.lowest.due().is_some_and(|due| due <= now)
             && let Some(bitrate) = source.lowest.take(now)
         {
             let source = source.is;
-            self.others
-                .send(source.worker(), Command::SourceBitrate { source, bitrate });
+            self.others.send(
+                source.worker(),
+                Command::Source(source, SourceCommand::ReportBitrate(bitrate)),
+            );
         }
     }
 }

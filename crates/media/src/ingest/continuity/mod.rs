@@ -1,73 +1,73 @@
-//! One continuous stream out of whatever senders come and go: extended sequence numbers without jumps
-//! back, and timestamps that follow time.
+//! Makes one continuous stream of the packets of changing senders: extended sequence numbers
+//! without steps back, and timestamps that follow time.
 
 use std::time::{Duration, Instant};
 
 use portunus_rtp::{Header, SeqNo, Ssrc};
 use smallvec::SmallVec;
 
-/// Packets by which one may come late.
+/// How many packets late a packet may be.
 const MAX_LATE: i64 = 512;
-/// Packets that may be missing before a packet (RFC 3550 appendix A.1: MAX_DROPOUT).
+/// The maximum number of packets missing before a packet (RFC 3550 appendix A.1: MAX_DROPOUT).
 const MAX_AHEAD: i64 = 3_000;
-/// A jump of sequence numbers after this much silence is a sender that began anew. Without silence, two
-/// packets in a row have to say so (RFC 3550 appendix A.1).
+/// A jump of sequence numbers after this silence means that the sender restarted. Without silence,
+/// two consecutive packets are required (RFC 3550 appendix A.1).
 const RESTART_SILENCE: Duration = Duration::from_millis(100);
-/// After this much silence a step back is a sender that began anew, too, and so is a step ahead whose timestamp tells nothing of
-/// the time that passed.
+/// After this silence, a step back also means a restart, and so does a step forward whose timestamp
+/// does not match the time that passed.
 const LONG_SILENCE: Duration = Duration::from_secs(1);
-/// What comes late of the sender before is not taken for a change back to it, for so long.
+/// For this time, late packets of the previous sender are not taken for a change back to it.
 const AFTERMATH: Duration = Duration::from_secs(1);
-/// A jump of sequence numbers leaves the timestamps alone if they are this close to where they should be.
+/// How far timestamps may be off before they are corrected at a jump of sequence numbers.
 const TIME_TOLERANCE: Duration = Duration::from_secs(1);
-/// Changes of the mapping that are remembered for late packets.
+/// The number of mappings that are kept for late packets.
 const RUNS: usize = 8;
 
-/// Why a packet is not taken.
+/// Why a packet has no place in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misplaced {
-    /// Another sender, while the present one is not silent.
+    /// It is of another sender while the present one is active.
     Foreign,
-    /// Too late, or of the sender before.
+    /// It is too late, or of the previous sender.
     Late,
-    /// It was there already.
+    /// It came before.
     Repeated,
-    /// The first of what may be a sender that began anew.
+    /// It is the first packet of what may be a restarted sender.
     Suspect,
 }
 
-/// Where a packet belongs.
+/// The place of a packet in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Its number in the continuous stream.
+    /// Its sequence number.
     pub(crate) seq: SeqNo,
-    /// Its timestamp there.
+    /// Its timestamp.
     pub(crate) timestamp: u32,
-    /// No packet with a higher number was there before.
+    /// It has the highest number so far.
     pub(crate) newest: bool,
-    /// It begins what another sender, or the same one anew, sends.
+    /// It is the first packet of another sender, or after a restart.
     pub(crate) restarted: bool,
 }
 
-/// From the numbers of the senders to those of the stream.
+/// Maps the numbers of senders to those of the stream.
 #[derive(Debug)]
 pub(crate) struct Continuity {
     clock_rate: u32,
     collision: Duration,
     ssrc: Option<Ssrc>,
-    /// The highest number of the present sender, extended with a roll-over counter of our own.
+    /// The highest number of the present sender, extended with our own roll-over counter.
     highest: u64,
-    /// How numbers are mapped from which number on, oldest first.
+    /// The mappings of numbers, oldest first.
     runs: SmallVec<[Run; RUNS]>,
     seen: Seen,
     highest_out: u64,
     last_timestamp: u32,
     last_at: Option<Instant>,
-    /// The number that would prove that the sender began anew.
+    /// The number that would prove that the sender restarted.
     suspect: Option<u16>,
-    /// The sender before, its highest number, and when it was left.
-    previous: Option<(Ssrc, u16, Instant)>,
-    /// The next packet goes on from here, whatever its number.
+    /// The previous sender.
+    previous: Option<Previous>,
+    /// The next packet continues from here, whatever its number.
     resuming: bool,
     lost: u64,
 }
@@ -80,7 +80,7 @@ struct Run {
 }
 
 impl Continuity {
-    /// A stream without packets yet. Another sender is refused until the present one was silent for
+    /// Returns an empty stream. Another sender is refused until the present one was silent for
     /// `collision`.
     pub(crate) fn new(clock_rate: u32, collision: Duration) -> Self {
         Self {
@@ -105,17 +105,17 @@ impl Continuity {
         self.ssrc
     }
 
-    /// Packets that never came.
+    /// Packets that never arrived.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// A timestamp of the present sender in those of the stream.
+    /// Maps a timestamp of the present sender.
     pub(crate) fn timestamp(&self, of_sender: u32) -> u32 {
         of_sender.wrapping_add(self.timestamp_offset())
     }
 
-    /// Packets were left out on purpose: the next one goes on without a gap.
+    /// Notes that packets were dropped on purpose: the next one continues without a gap.
     pub(crate) fn resume(&mut self) {
         self.resuming = true;
     }
@@ -144,19 +144,23 @@ impl Continuity {
         if !self.collision.is_zero() && silence < self.collision {
             return Err(Misplaced::Foreign);
         }
-        if let Some((previous, highest, at)) = self.previous
-            && previous == header.ssrc
+        if let Some(Previous { ssrc, highest, at }) = self.previous
+            && ssrc == header.ssrc
             && sequence.wrapping_sub(highest) as i16 <= 0
             && now.saturating_duration_since(at) < AFTERMATH
         {
             return Err(Misplaced::Late);
         }
-        self.previous = Some((ssrc, self.highest as u16, now));
+        self.previous = Some(Previous {
+            ssrc,
+            highest: self.highest as u16,
+            at: now,
+        });
         self.resuming = false;
         Ok(self.restart(header, now))
     }
 
-    /// Finds the place of a packet of the present sender whose number is near the highest one.
+    /// Finds the place of a packet of the present sender with a number near the highest one.
     fn accept_near(
         &mut self,
         header: &Header,
@@ -169,7 +173,8 @@ impl Continuity {
         }
         let is_suspect = self.suspect == Some(header.sequence);
         let placed = self.continue_with(header, delta, now);
-        // Packets that come twice come soon. Two in a row that do not are of a sender that began anew, a little back.
+        // Duplicates come soon after each other. Two consecutive packets that do not mean a restart
+        // a little back.
         if placed.is_err() && delta < 0 && silence >= RESTART_SILENCE {
             if is_suspect {
                 return Ok(self.restart(header, now));
@@ -179,7 +184,8 @@ impl Continuity {
         placed
     }
 
-    /// Makes room for a packet of our own before the newest one: returns its number, and moves `place`.
+    /// Makes room for a packet of our own before the newest one. Returns its number, and moves
+    /// `place`.
     pub(crate) fn insert(&mut self, place: &mut Place) -> SeqNo {
         let inserted = place.seq;
         self.remap(self.highest, 1, 0);
@@ -188,10 +194,10 @@ impl Continuity {
         inserted
     }
 
-    /// Makes room for a packet of our own behind the newest one, with the timestamp of now.
+    /// Makes room for a packet of our own after the newest one, with the present timestamp.
     pub(crate) fn append(&mut self, now: Instant) -> Option<Place> {
         let Some((_, at)) = self.ssrc.zip(self.last_at) else {
-            // Whoever comes first follows us as any sender does.
+            // The first sender follows us as any other sender would.
             let mut header = Header::default();
             header.ssrc = Ssrc(rand::random());
             (header.sequence, header.timestamp) = (rand::random(), rand::random());
@@ -209,18 +215,18 @@ impl Continuity {
         })
     }
 
-    /// Timestamps are of a clock of so many Hz from now on.
+    /// Sets the clock rate of timestamps, in Hz.
     pub(crate) fn set_clock_rate(&mut self, clock_rate: u32) {
         self.clock_rate = clock_rate;
     }
 
-    /// The newest packet is left out: the numbers close over it.
+    /// Drops the newest packet without a gap in the numbers.
     pub(crate) fn leave_out(&mut self) {
         self.remap(self.highest + 1, -1, 0);
         self.highest_out -= 1;
     }
 
-    /// Moves the timestamps from the newest packet on.
+    /// Shifts timestamps from the newest packet on.
     pub(crate) fn shift(&mut self, place: &mut Place, ticks: i32) {
         self.remap(self.highest, 0, ticks);
         place.timestamp = place.timestamp.wrapping_add_signed(ticks);
@@ -228,7 +234,7 @@ impl Continuity {
     }
 
     fn start(&mut self, header: &Header, now: Instant) -> Place {
-        // Above the first roll-over, so that there are numbers below it.
+        // Starts above the first roll-over, so that lower numbers are possible.
         self.begin(header, (1 << 16) | u64::from(header.sequence), 0, 0);
         self.highest_out = self.highest;
         self.place(header, self.highest_out, now, false)
@@ -248,7 +254,7 @@ impl Continuity {
         self.place(header, out, now, true)
     }
 
-    /// The timestamp that is due now.
+    /// Returns the timestamp that is due now.
     fn due(&self, now: Instant) -> u32 {
         let elapsed = self.last_at.map_or(Duration::ZERO, |at| {
             now.saturating_duration_since(at)
@@ -257,7 +263,7 @@ impl Continuity {
         self.last_timestamp.wrapping_add(self.ticks(elapsed))
     }
 
-    /// Whether a timestamp goes on from those before as time does.
+    /// Whether a timestamp matches the time that has passed.
     fn is_timely(&self, header: &Header, now: Instant) -> bool {
         let unchanged = self.timestamp(header.timestamp);
         let off = unchanged.wrapping_sub(self.due(now)) as i32;
@@ -327,7 +333,7 @@ impl Continuity {
         }
     }
 
-    /// From number `first` on, numbers and timestamps are mapped otherwise than before.
+    /// Changes the mapping of numbers and timestamps from number `first` on.
     fn remap(&mut self, first: u64, numbers: i64, ticks: i32) {
         let Some(last) = self.runs.last_mut() else {
             return;
@@ -356,14 +362,24 @@ impl Continuity {
     }
 }
 
-/// Which of the last numbers were there.
+/// A sender that was replaced.
+#[derive(Debug, Clone, Copy)]
+struct Previous {
+    ssrc: Ssrc,
+    /// Its highest sequence number.
+    highest: u16,
+    /// When it was replaced.
+    at: Instant,
+}
+
+/// Which of the last numbers have come.
 #[derive(Debug, Default)]
 struct Seen {
     bits: [u64; (MAX_LATE as usize).div_ceil(64) * 2],
 }
 
 impl Seen {
-    /// Notes a number; says whether it is new.
+    /// Notes a number. Returns whether it is new.
     fn insert(&mut self, number: u64) -> bool {
         let word = self.bits.len();
         let Some(word) = self.bits.get_mut(number as usize / 64 % word) else {
@@ -375,7 +391,7 @@ impl Seen {
         new
     }
 
-    /// The highest number goes from one to another, which is there.
+    /// Moves the highest number. The new one has come.
     fn advance(&mut self, from: u64, to: u64) {
         let span = self.bits.len() as u64 * 64;
         if to - from >= span {

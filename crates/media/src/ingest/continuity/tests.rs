@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::field_reassign_with_default)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::field_reassign_with_default,
+    reason = "a failed test panics"
+)]
 use proptest::prelude::*;
 
 use super::*;
@@ -53,7 +57,7 @@ fn another_sender_takes_over_without_a_jump() {
     assert!(next.restarted);
     assert_eq!(next.seq.0, last.seq.0 + 1);
     assert_eq!(next.timestamp, 4_600 + 3_600);
-    // What is late of the first does not change it back.
+    // Late packets of the first sender do not change it back.
     assert_eq!(stream.packet(1, 1, 100, 1_000), Err(Misplaced::Late));
     let after = stream.packet(40, 2, 60_001, 780_600).unwrap();
     assert_eq!(
@@ -78,14 +82,14 @@ fn a_collision_is_refused_until_the_sender_is_silent() {
 fn a_sender_that_begins_anew_with_its_ssrc() {
     let mut stream = Stream::new(0);
     let last = stream.packet(0, 1, 5_000, 90_000).unwrap();
-    // After silence at once.
+    // Immediately after silence.
     let next = stream.packet(2_000, 1, 40_000, 12).unwrap();
     assert!(next.restarted);
     assert_eq!(
         (next.seq.0, next.timestamp),
         (last.seq.0 + 1, 90_000 + 180_000)
     );
-    // Without silence a single packet is not believed.
+    // Without silence, a single packet is not enough.
     assert_eq!(stream.packet(10, 1, 9, 0), Err(Misplaced::Suspect));
     stream.packet(10, 1, 40_001, 3_000).unwrap();
     assert_eq!(stream.packet(10, 1, 20_000, 0), Err(Misplaced::Suspect));
@@ -94,8 +98,8 @@ fn a_sender_that_begins_anew_with_its_ssrc() {
     assert_eq!(again.seq.0, next.seq.0 + 2);
 }
 
-/// Sends packets 0 to 300 with their timestamps, then the same anew after so much silence; how many of the new ones are lost
-/// before the stream goes on.
+/// Sends packets 0 to 300 with their timestamps, then the same again after `silence`. Returns how
+/// many of the new ones are lost before the stream continues.
 fn lost_of_a_restart(silence_ms: u64, first: u16, timestamp: u32) -> usize {
     let mut stream = Stream::new(0);
     let mut last = None;
@@ -115,7 +119,7 @@ fn lost_of_a_restart(silence_ms: u64, first: u16, timestamp: u32) -> usize {
                 let since = place.timestamp.wrapping_sub(last.timestamp);
                 let expected = (silence_ms + 20 * lost as u64) * 90;
                 assert_eq!(u64::from(since), expected);
-                // It goes on from there.
+                // It continues from there.
                 let next = stream.packet(20, 1, first + n + 1, ts.wrapping_add(1_800));
                 assert_eq!(next.unwrap().seq.0, place.seq.0 + 1);
                 return lost;
@@ -135,7 +139,7 @@ fn a_sender_that_begins_anew_a_little_back_is_taken_up_at_once_after_a_silence()
 #[test]
 fn a_sender_that_begins_anew_a_little_back_without_silence_is_taken_up_soon() {
     assert_eq!(lost_of_a_restart(300, 0, 0), 1);
-    // 100 ms go by, and two packets say so.
+    // 100 ms pass, and two packets prove it.
     assert_eq!(lost_of_a_restart(20, 0, 0), 5);
 }
 
@@ -150,7 +154,7 @@ fn packets_that_come_twice_are_no_new_sender() {
             assert_eq!(again, Err(Misplaced::Repeated));
         }
     }
-    // What was sent is sent again now and then while nothing happens.
+    // Packets are duplicated now and then while nothing else happens.
     for _ in 0..5 {
         assert_eq!(
             stream.packet(5_000, 1, 199, 199 * 1_800),
@@ -169,7 +173,7 @@ fn a_sender_that_begins_anew_a_little_ahead_does_not_move_the_time() {
     assert!(next.restarted);
     assert_eq!(next.seq.0, last.seq.0 + 1);
     assert_eq!(next.timestamp, 90_000 + 180_000);
-    // One that was paused goes on.
+    // A paused stream continues.
     let next = stream.packet(5_000, 1, 6_001, 3_000_003_000).unwrap();
     assert!(!next.restarted);
 }
@@ -194,7 +198,7 @@ fn late_packets_find_their_place_once() {
     assert_eq!(stream.continuity.lost(), 2);
     assert_eq!(stream.packet(1, 1, 12, 20), Err(Misplaced::Repeated));
     assert_eq!(stream.packet(1, 1, 14, 40), Err(Misplaced::Repeated));
-    // Before the first there is no place.
+    // There is no place before the first one.
     assert_eq!(stream.packet(1, 1, 9, 0), Err(Misplaced::Late));
 }
 
@@ -205,7 +209,7 @@ fn inserted_and_left_out_packets_keep_the_numbers_whole() {
     let mut place = stream.packet(1, 1, 12, 0).unwrap();
     let inserted = stream.continuity.insert(&mut place);
     assert_eq!((inserted.0, place.seq.0), (first + 2, first + 3));
-    // One from before the inserted one keeps its number.
+    // A packet from before the inserted one keeps its number.
     assert_eq!(stream.packet(1, 1, 11, 0).unwrap().seq.0, first + 1);
     assert_eq!(stream.packet(1, 1, 13, 0).unwrap().seq.0, first + 4);
     stream.packet(1, 1, 14, 0).unwrap();
@@ -235,7 +239,8 @@ fn a_shift_holds_from_the_newest_packet_on() {
 }
 
 proptest! {
-    /// Whatever comes, no number is given twice, and the highest never jumps by more than what may be lost.
+    /// Whatever arrives, no number is used twice, and the highest never jumps by more than may be
+    /// lost.
     #[test]
     fn no_number_is_given_twice(
         packets in proptest::collection::vec((0u64..300, 0u32..3, any::<u16>(), any::<bool>(), any::<u32>()), 1..400),

@@ -1,4 +1,4 @@
-//! How publisher and viewers join: made known to the worker, connected, and bound to what they view.
+//! How publisher and viewers join: created, connected and routed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use portunus_sdp::negotiated::{
 };
 
 use super::FanOut;
-use crate::command::Command;
-use crate::plane::{PeerId, RouteId};
+use crate::command::{Command, PeerCommand, RouteCommand};
+use crate::{PeerId, RouteId};
 use crate::{RouteOptions, SourceRef, TrackRef};
 
-/// Of virtual time, while somebody connects: so little that thousands connect before the first of them
-/// would have had to show that it is still there.
+/// The virtual time of a connection: so short that thousands connect before the first of them has
+/// to renew its consent.
 const STEP: Duration = Duration::from_micros(250);
 
 impl FanOut {
@@ -28,12 +28,14 @@ impl FanOut {
                 serial: 1_000_000 + viewer as u64,
             };
             let options = RouteOptions::default();
-            self.inbox.send(Command::AddRoute {
+            self.inbox.send(Command::Route(
                 route,
-                from,
-                to: track(viewer),
-                options,
-            });
+                RouteCommand::Add {
+                    from,
+                    to: track(viewer),
+                    options,
+                },
+            ));
         }
         self.worker.drop_datagrams();
         self.settle();
@@ -59,7 +61,7 @@ impl FanOut {
         [video].into_iter().chain(audio).collect()
     }
 
-    /// Makes a peer, and a client that knows it.
+    /// Creates a peer, and a client that knows it.
     pub(super) fn meet(&mut self, index: usize, publishes: bool) -> Side {
         let mut side = Side::new(
             &format!("client{index}"),
@@ -69,16 +71,19 @@ impl FanOut {
         );
         let ice = credentials(&format!("server{index}"), 1);
         let peer = peer(index);
-        self.inbox.send(Command::CreatePeer {
+        self.inbox.send(Command::Peer(
             peer,
-            ice: ice.clone(),
-            controlling: false,
-        });
+            PeerCommand::Create {
+                ice: ice.clone(),
+                controlling: false,
+            },
+        ));
         let negotiated = Box::new(Negotiated {
             transport: side.describe(),
             media: self.media(index, publishes),
         });
-        self.inbox.send(Command::Negotiate { peer, negotiated });
+        self.inbox
+            .send(Command::Peer(peer, PeerCommand::Negotiate(negotiated)));
         let server = RemoteTransport {
             ice,
             ice_lite: true,
@@ -92,7 +97,7 @@ impl FanOut {
         side
     }
 
-    /// The same, and brings both to the end of the handshake.
+    /// The same, and completes the handshake.
     pub(super) fn connect(&mut self, index: usize, publishes: bool) -> Side {
         let mut side = self.meet(index, publishes);
         let mut buffer = vec![0; 2_048];

@@ -1,5 +1,5 @@
-//! One publisher and many viewers on a worker whose datagrams go nowhere: what relaying costs, system
-//! calls excluded.
+//! One publisher and many viewers on a worker without a network: the cost of relaying without
+//! system calls.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -21,11 +21,13 @@ use portunus_sdp::negotiated::DtlsRole;
 use tokio::sync::mpsc;
 
 use super::bare::{Bare, bare};
-use crate::command::{Command, NewIngest};
+use crate::RouteId;
+use crate::command::{
+    Command, IngestCommand, NewIngest, OutletCommand, RouteCommand, SourceCommand,
+};
 use crate::inbox::Inbox;
 use crate::ingest::ParameterSets;
 use crate::outlet::{NewOutlet, OutletEnd, channel};
-use crate::plane::RouteId;
 use crate::worker::Worker;
 use crate::{
     IngestId, IngestOptions, IngestStatus, KeyframeCache, PeerEvent, RouteOptions, SourceRef, Tap,
@@ -33,10 +35,10 @@ use crate::{
 };
 use joining::{client, track};
 
-/// Between two frames.
+/// The time between two frames.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// A worker with one publisher and many viewers of it.
+/// A worker with one publisher and its viewers.
 pub struct FanOut {
     worker: Worker,
     inbox: Arc<Inbox>,
@@ -47,10 +49,10 @@ pub struct FanOut {
     timestamp: u32,
     ssrc: Ssrc,
     source: SourceRef,
-    /// Everybody has a line of audio, too.
+    /// Everybody has an m-line of audio, too.
     has_audio: bool,
     taps: u64,
-    // Events are not read; the channel has to stay open.
+    // Events are not read, but the channel has to stay open.
     _events: mpsc::Receiver<PeerEvent>,
 }
 
@@ -63,7 +65,7 @@ impl std::fmt::Debug for FanOut {
 }
 
 impl FanOut {
-    /// Bytes of the arena that a worker seals into.
+    /// The size of the worker's send arena in bytes.
     pub const ARENA_BYTES: usize = crate::sys::ARENA_BYTES;
 
     /// Connects a publisher and `viewers` viewers.
@@ -88,15 +90,17 @@ impl FanOut {
             options,
             status,
         };
-        this.inbox.send(Command::AddIngest(Box::new(new)));
+        this.inbox
+            .send(Command::Ingest(IngestCommand::Add(Box::new(new))));
         let source = id.into();
-        this.inbox.send(Command::KeepKeyframe { source, keep });
+        this.inbox
+            .send(Command::Source(source, SourceCommand::KeepKeyframe(keep)));
         this.source = source;
         this.add_viewers(viewers, source);
         this
     }
 
-    /// Several ingests, which nobody views.
+    /// Adds several ingests without viewers.
     pub(crate) fn of_ingests<const N: usize>(
         options: [IngestOptions; N],
     ) -> (Self, [SourceRef; N]) {
@@ -111,7 +115,8 @@ impl FanOut {
                 options,
                 status,
             };
-            this.inbox.send(Command::AddIngest(Box::new(new)));
+            this.inbox
+                .send(Command::Ingest(IngestCommand::Add(Box::new(new))));
             id.into()
         });
         (this, sources)
@@ -141,12 +146,13 @@ impl FanOut {
             encodings: tap.encodings,
             end: OutletEnd::Tap(input),
         };
-        self.inbox.send(Command::AddOutlet(Box::new(new)));
+        self.inbox
+            .send(Command::Outlet(OutletCommand::Add(Box::new(new))));
         self.settle();
         (id, output)
     }
 
-    /// Takes a datagram that came by a socket of ingests.
+    /// Takes a datagram as if it had come by a socket of ingests.
     pub(crate) fn take_by_port(&mut self, port: usize, from: SocketAddr, datagram: &mut [u8]) {
         self.now += FRAME;
         self.worker.take_by_port(port, (from, datagram), self.now);
@@ -156,30 +162,32 @@ impl FanOut {
 
     /// Changes a route or an outlet.
     pub fn set_route(&mut self, route: RouteId, options: RouteOptions) {
-        self.inbox.send(Command::SetRoute { route, options });
+        self.inbox
+            .send(Command::Route(route, RouteCommand::Set(options)));
         self.settle();
     }
 
-    /// Ends a route or an outlet.
+    /// Removes a route or an outlet.
     pub fn remove_route(&mut self, route: RouteId) {
-        self.inbox.send(Command::RemoveRoute { route });
+        self.inbox.send(Command::Route(route, RouteCommand::Remove));
         self.settle();
     }
 
-    /// Replaces the ingest's parameter sets.
+    /// Sets the ingest's parameter sets.
     pub fn set_parameter_sets(&mut self, sets: Option<ParameterSets>) {
         if let SourceRef::Ingest(ingest) = self.source {
-            let command = Command::SetIngestParameterSets { ingest, sets };
+            let command = Command::Ingest(IngestCommand::SetParameterSets { ingest, sets });
             self.inbox.send(command);
         }
         self.settle();
     }
 
-    /// Ends the ingest.
+    /// Removes the ingest.
     pub fn end_ingest(&mut self) {
         if let SourceRef::Ingest(ingest) = self.source {
             let (done, _) = tokio::sync::oneshot::channel();
-            self.inbox.send(Command::RemoveIngest { ingest, done });
+            self.inbox
+                .send(Command::Ingest(IngestCommand::Remove { ingest, done }));
         }
         self.settle();
     }
@@ -210,7 +218,7 @@ impl FanOut {
         }
     }
 
-    /// The datagrams of one frame, as they come to an ingest.
+    /// Returns the datagrams of one frame for an ingest.
     pub fn plain_frame(&mut self, keyframe: bool, packets: usize, bytes: usize) -> Vec<Vec<u8>> {
         self.timestamp = self.timestamp.wrapping_add(3_000);
         let packet = |n: usize| {
@@ -238,12 +246,12 @@ impl FanOut {
         (0..packets).map(packet).collect()
     }
 
-    /// Takes datagrams of an ingest in, and relays them.
+    /// Takes datagrams of an ingest, and relays them.
     pub fn take_in(&mut self, datagrams: &mut [Vec<u8>]) {
         self.take_in_encoding(0, datagrams);
     }
 
-    /// Takes datagrams of one encoding of an ingest in, and relays them.
+    /// Takes datagrams of one encoding of an ingest, and relays them.
     pub fn take_in_encoding(&mut self, encoding: u8, datagrams: &mut [Vec<u8>]) {
         self.now += FRAME;
         for datagram in datagrams {
@@ -253,13 +261,13 @@ impl FanOut {
         self.worker.flush();
     }
 
-    /// Takes a datagram of an ingest's RTCP port in.
+    /// Takes a datagram of an ingest's RTCP port.
     pub fn take_in_rtcp(&mut self, datagram: &[u8]) {
         let from = client(0);
         self.worker.take_ingest_rtcp(0, (from, datagram), self.now);
     }
 
-    /// The datagrams of one frame, as the publisher sends them: `packets` of `bytes` payload bytes.
+    /// Returns the datagrams of one frame of the publisher: `packets` of `bytes` payload bytes.
     pub fn frame(&mut self, packets: usize, bytes: usize) -> Vec<Vec<u8>> {
         self.timestamp = self.timestamp.wrapping_add(3_000);
         let seal = |n: usize| {
@@ -287,13 +295,14 @@ impl FanOut {
         (0..packets).map(seal).collect()
     }
 
-    /// The publisher goes on with another SSRC, whose numbers begin at `first` and timestamps at `timestamp`.
+    /// Continues the publisher with another SSRC, starting at sequence number `first` and
+    /// `timestamp`.
     pub fn change_ssrc(&mut self, first: u16, timestamp: u32) {
         self.ssrc = Ssrc(self.ssrc.0 + 1);
         (self.next, self.timestamp) = (SeqNo(first.into()), timestamp);
     }
 
-    /// Relays a frame: every datagram is opened once, and sealed for each viewer.
+    /// Relays a frame: each datagram is decrypted once, and encrypted for each viewer.
     pub fn relay(&mut self, frame: &mut [Vec<u8>]) {
         self.now += FRAME;
         for datagram in frame {
@@ -304,7 +313,7 @@ impl FanOut {
         self.worker.flush();
     }
 
-    /// Lets pass what is due: reports, keep-alives.
+    /// Does what is due: reports, keep-alives.
     pub fn settle(&mut self) {
         self.worker.take_commands(self.now);
         self.worker.take_handshakes(self.now);
@@ -313,7 +322,7 @@ impl FanOut {
         self.worker.flush();
     }
 
-    /// Datagrams that have left so far.
+    /// The number of datagrams sent so far.
     pub fn sent(&self) -> u64 {
         self.worker.sent()
     }
@@ -324,6 +333,7 @@ mod tests {
     use super::joining::{audio_mid, peer};
     use super::*;
     use crate::TrackRef;
+    use crate::command::PeerCommand;
 
     /// Viewers of a publisher's video and audio.
     fn with_audio(viewers: usize) -> FanOut {
@@ -335,18 +345,21 @@ mod tests {
             mid: audio_mid(),
             ..track(index)
         };
-        // The first is that of the video, so that both are relayed together; the others are in another order.
+        // The first is that of the video, so that both are relayed together; the others are in
+        // another order.
         for viewer in [1].into_iter().chain((2..=viewers).rev()) {
             let route = RouteId {
                 worker: 0,
                 serial: 3_000_000 + viewer as u64,
             };
-            rig.inbox.send(Command::AddRoute {
+            rig.inbox.send(Command::Route(
                 route,
-                from: audio(0).into(),
-                to: audio(viewer),
-                options: RouteOptions::default(),
-            });
+                RouteCommand::Add {
+                    from: audio(0).into(),
+                    to: audio(viewer),
+                    options: RouteOptions::default(),
+                },
+            ));
         }
         rig.settle();
         rig.worker.keep_datagrams();
@@ -370,7 +383,8 @@ mod tests {
         datagram
     }
 
-    /// Who gets what, in the order in which it leaves: the viewer, payload type and sequence number.
+    /// Who gets what, in the order in which it leaves: the viewer, payload type and sequence
+    /// number.
     fn left(rig: &mut FanOut) -> Vec<(usize, u8, u16)> {
         let kept = rig.worker.take_kept().into_iter();
         let facts = kept.map(|(to, datagram)| {
@@ -487,7 +501,7 @@ mod tests {
         }
         // Once the first is gone the address may well be the second's.
         let first = peer(1);
-        rig.inbox.send(Command::ClosePeer { peer: first });
+        rig.inbox.send(Command::Peer(first, PeerCommand::Close));
         rig.worker.take_commands(now);
         let mut datagram = buffer[..check.len].to_vec();
         rig.worker

@@ -1,5 +1,9 @@
-//! Listeners whose sound comes from one mix, then another: what they get is one stream.
-#![allow(clippy::unwrap_used, clippy::needless_range_loop)]
+//! Listeners that change from one mix to another get one stream.
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_range_loop,
+    reason = "a simulation that cannot be set up has failed"
+)]
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -12,13 +16,13 @@ use crate::ingest::{IngestMedia, RtpIngest, SharedClock, ThreadFeed, thread_feed
 use crate::outlet::{CollectInput, Collector};
 use crate::{Encodings, IngestFeed, TrackRef};
 
-/// Of mixes, and of a packet.
+/// The interval of mixes, and the duration of a packet.
 const TICK: Duration = Duration::from_millis(20);
 const TICKS: u32 = 960;
-/// The mix that all hear has payloads of this size; those of others are longer by their number.
+/// The payload size of the common mix. Payloads of other mixes are longer by their number.
 const SIZE: usize = 60;
 
-/// A room's thread, its worker, and one listener for each of so many.
+/// A room's thread and its worker, with several listeners.
 struct Room {
     rig: FanOut,
     feed: ThreadFeed,
@@ -47,13 +51,14 @@ impl Room {
         for listener in listeners.clone() {
             rig.connect(listener, false);
         }
-        let (feed, end) = thread_feed(Some(Arc::clone(&rig.inbox)));
-        rig.inbox.send(Command::AddThreadFeed(end));
+        let (feed, end) = thread_feed(Some(Arc::clone(rig.inbox.wakeup())));
+        rig.inbox
+            .send(Command::Ingest(IngestCommand::AddThreadFeed(end)));
         let mut room = Self {
             rig,
             feed,
-            clock: SharedClock::of(NonZeroU64::MIN),
-            // It wraps on the way.
+            clock: SharedClock::new(NonZeroU64::MIN),
+            // It wraps around during the test.
             timestamp: u32::MAX - 50 * TICKS,
         };
         room.open(0);
@@ -62,12 +67,14 @@ impl Room {
                 mid: audio_mid(),
                 ..track(listener)
             };
-            room.rig.inbox.send(Command::AddRoute {
-                route: route(listener),
-                from: mix(0).into(),
-                to,
-                options: RouteOptions::default(),
-            });
+            room.rig.inbox.send(Command::Route(
+                route(listener),
+                RouteCommand::Add {
+                    from: mix(0).into(),
+                    to,
+                    options: RouteOptions::default(),
+                },
+            ));
         }
         room.rig.settle();
         room.rig.worker.take_kept();
@@ -83,14 +90,16 @@ impl Room {
             media,
             ..IngestOptions::rtp(Codec::Opus, 48_000, IngestFeed::Thread)
         };
-        self.rig.inbox.send(Command::AddIngest(Box::new(NewIngest {
-            id: mix(number),
-            options,
-            status: Arc::new(IngestStatus::new(self.rig.now)),
-        })));
+        self.rig
+            .inbox
+            .send(Command::Ingest(IngestCommand::Add(Box::new(NewIngest {
+                id: mix(number),
+                options,
+                status: Arc::new(IngestStatus::new(self.rig.now)),
+            }))));
     }
 
-    /// The packets of a tick, of each of these mixes with its next sequence number.
+    /// Feeds one tick of each of these mixes, with its next sequence number.
     fn tick(&mut self, mixes: &mut [(u64, u16)]) {
         self.timestamp = self.timestamp.wrapping_add(TICKS);
         for (number, next) in mixes {
@@ -110,7 +119,8 @@ impl Room {
         self.feed.deliver();
     }
 
-    /// A turn of the worker; what has left by it: to whom, the sequence number, the timestamp, and of which mix it is.
+    /// Runs a turn of the worker. Returns the listener, sequence number, timestamp and mix of each
+    /// packet that has left.
     fn turn(&mut self) -> Vec<(usize, u16, u32, u64)> {
         let worker = &mut self.rig.worker;
         let delivered = worker.count_delivered();
@@ -145,7 +155,8 @@ fn a_listener_that_goes_from_mix_to_mix_gets_one_stream_without_gap_or_repetitio
     let mut heard = [0; 4];
     let (mut opened, mut expected, mut changes) = (0, [0; 4], 0);
     for _ in 0..3_000 {
-        // The first listener begins and ceases to talk, others seldom; now and then within a turn of the worker.
+        // The first listener begins and ceases to talk, others seldom; now and then within a turn
+        // of the worker.
         for listener in 1..4 {
             if rand::random_range(0..(8 * listener)) > 0 {
                 continue;
@@ -262,13 +273,15 @@ fn a_forwarder_goes_from_mix_to_mix_as_a_listener_does() {
         worker: 0,
         serial: 9,
     };
-    room.rig.inbox.send(Command::AddOutlet(Box::new(NewOutlet {
-        id,
-        from: mix(0).into(),
-        options: RouteOptions::default(),
-        encodings: Encodings::Best,
-        end: OutletEnd::Collect(CollectInput::new(&collector, 5)),
-    })));
+    room.rig
+        .inbox
+        .send(Command::Outlet(OutletCommand::Add(Box::new(NewOutlet {
+            id,
+            from: mix(0).into(),
+            options: RouteOptions::default(),
+            encodings: Encodings::Best,
+            end: OutletEnd::Collect(CollectInput::new(&collector, 5)),
+        }))));
     let mut mixes = [(0, 0), (1, 500)];
     for n in 0..40 {
         if n % 3 == 0 {

@@ -1,4 +1,4 @@
-//! A publisher: a camera whose encoders make layers, and the packets of these.
+//! A publisher: a camera whose encoders produce layers, and their packets.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -16,27 +16,28 @@ use portunus_sdp::negotiated::Codec;
 
 use super::picture::Picture;
 
-/// Bytes of a packet's payload.
+/// The payload size of a packet.
 const PACKET: usize = 1_150;
 const AUDIO_INTERVAL: Duration = Duration::from_millis(20);
 const AUDIO_BYTES: usize = 100;
-/// How fast an encoder follows a higher bitrate, in a second.
+/// How fast an encoder follows a higher bitrate, as a factor per second.
 const RISE: f64 = 1.2;
 
-/// Somebody who publishes video in layers, and audio.
+/// A publisher of video in layers, and audio.
 #[derive(Debug)]
 pub struct Camera {
-    /// What it films and how it is encoded.
+    /// The film and its encoding.
     pub publisher: Publisher,
-    /// The last bitrate that the server asked it to keep to, in bit/s.
+    /// The last bitrate cap of the server, in bit/s.
     pub asked: Option<u64>,
-    /// It encodes what it was asked for, up to this, in kbit/s.
+    /// It follows the cap, up to this bitrate in kbit/s.
     pub obeys: Option<u64>,
-    /// Keyframes that were asked for.
+    /// Keyframe requests that arrived.
     pub keyframe_requests: usize,
-    /// They get lost on their way.
+    /// Keyframe requests get lost.
     pub is_deaf: bool,
-    /// Its payloads are encrypted end to end: what lies behind the codec's descriptor is random, but for so many bytes.
+    /// Payloads are encrypted end to end: bytes behind the codec's descriptor are random, except
+    /// for this number.
     pub encrypted_after: Option<usize>,
     pub(super) side: Side,
     pub(super) codec: Codec,
@@ -75,12 +76,12 @@ impl Camera {
         Ssrc(first + encoding as u32)
     }
 
-    /// That of its audio.
+    /// The SSRC of the audio.
     pub(super) fn audio_ssrc(first: u32) -> Ssrc {
         Ssrc(first + 9)
     }
 
-    /// A datagram of the server's arrives.
+    /// Takes a datagram of the server.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -107,7 +108,7 @@ impl Camera {
         }
     }
 
-    /// What it sends at `now`.
+    /// Returns the datagrams to send at `now`.
     pub(super) fn film(&mut self, now: Instant) -> Vec<Vec<u8>> {
         self.obey(now);
         let mut datagrams = Vec::new();
@@ -136,7 +137,7 @@ impl Camera {
         datagrams
     }
 
-    /// An encoder goes down at once, and up slowly.
+    /// Follows the cap: down immediately, up slowly.
     fn obey(&mut self, now: Instant) {
         let (Some(most), Some(asked)) = (self.obeys, self.asked) else {
             return;

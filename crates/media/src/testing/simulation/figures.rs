@@ -1,4 +1,4 @@
-//! What a simulation came to.
+//! The results of a simulation.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,19 @@ use portunus_rtc::bandwidth::DataRate;
 use super::Simulation;
 
 impl Simulation {
-    /// Seconds from the beginning.
+    /// Seconds since the start.
     pub fn seconds(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.start).as_secs_f64()
     }
 
-    /// The seconds after `from` from which on the queue of a link is shorter than `limit`, as far as is
-    /// known.
+    /// The seconds after `from` until the queue of a link stays shorter than `limit`.
     pub fn queue_below(&self, link: usize, limit: Duration, from: f64) -> f64 {
         let above = self.links[link].queue.iter().rev();
         let above = above.into_iter().find(|(_, delay)| *delay > limit);
         above.map_or(0.0, |(at, _)| self.seconds(*at) - from)
     }
 
-    /// The longest wait on a link between two times, in seconds from the beginning.
+    /// The longest delay on a link between two times, in seconds since the start.
     pub fn longest_queue(&self, link: usize, from: f64, to: f64) -> Duration {
         let within = self.links[link].queue.iter().filter(|(at, _)| {
             let at = self.seconds(*at);
@@ -29,12 +28,12 @@ impl Simulation {
         within.map(|(_, delay)| *delay).max().unwrap_or_default()
     }
 
-    /// Datagrams that a link has lost.
+    /// The number of datagrams lost on a link.
     pub fn lost(&self, link: usize) -> u64 {
         self.links[link].bottleneck.dropped()
     }
 
-    /// What a viewer received between two times.
+    /// The bitrate that a viewer received between two times.
     pub fn received(&self, watcher: usize, from: f64, to: f64) -> DataRate {
         let within = self.watchers[watcher].received.iter().filter(|(at, _)| {
             let at = self.seconds(*at);
@@ -44,7 +43,7 @@ impl Simulation {
         DataRate::of(bytes as u64, Duration::from_secs_f64(to - from)).unwrap_or_default()
     }
 
-    /// Frames that were complete between two times.
+    /// The number of complete frames between two times.
     pub fn pictures(&self, watcher: usize, from: f64, to: f64) -> usize {
         let within = self.watchers[watcher].pictures.iter().filter(|(at, _)| {
             let at = self.seconds(*at);
@@ -67,7 +66,7 @@ impl Simulation {
         longest.max(to - last)
     }
 
-    /// When the server said that it relays which encoding or spatial layer, between two times.
+    /// The reported changes of the relayed encoding or spatial layer between two times.
     pub fn switches(&self, watcher: usize, from: f64, to: f64) -> Vec<(f64, u8)> {
         let mut switches: Vec<(f64, u8)> = Vec::new();
         let mut last = None;
@@ -84,7 +83,7 @@ impl Simulation {
         switches
     }
 
-    /// The least time between two switches.
+    /// The shortest time between two changes.
     pub fn least_stay(&self, watcher: usize, from: f64, to: f64) -> f64 {
         let switches = self.switches(watcher, from, to);
         let stays = switches.iter().zip(switches.iter().skip(1));
@@ -93,7 +92,7 @@ impl Simulation {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The last encoding or spatial layer that the server said it relays.
+    /// The last reported encoding or spatial layer.
     pub fn layer(&self, watcher: usize) -> Option<u8> {
         let told = self.watchers[watcher].told.last();
         told.and_then(|(_, layer)| layer.substream.or(layer.spatial))
@@ -109,7 +108,7 @@ impl Drop for Simulation {
 }
 
 impl Simulation {
-    /// Prints what happened, for whoever looks into a test that failed.
+    /// Prints what happened, to investigate a failed test.
     fn tell(&self) {
         eprintln!("seed {}", self.seed);
         let end = self.seconds(self.now);

@@ -1,5 +1,5 @@
-//! Publishers and viewers of workers behind links that change, in virtual time: everything of the
-//! server is real but its socket, and so are the connections of the viewers.
+//! Publishers and viewers of workers behind changing links, in virtual time. All of the server is
+//! real except its socket, and so are the connections of viewers.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -9,6 +9,8 @@
 mod camera;
 mod figures;
 mod picture;
+mod requests;
+mod run;
 mod watcher;
 
 use std::collections::{HashMap, VecDeque};
@@ -25,54 +27,50 @@ use portunus_rtp::{ExtensionKind, Mid};
 use portunus_sdp::negotiated::{
     Codec, DtlsRole, Negotiated, NegotiatedMedia, RemoteSsrc, RemoteTransport,
 };
-use tokio::sync::oneshot;
 
 use super::bare::{Bare, together};
-use crate::command::Command;
-use crate::plane::{PeerId, RouteId};
-use crate::{
-    Event, KeyframeCache, KeyframeInterval, LineStats, MediaSettings, PeerStats, RouteOptions,
-    TrackRef,
-};
+use crate::command::{Command, PeerCommand, RouteCommand, SourceCommand};
+use crate::{Event, KeyframeCache, RouteOptions, TrackRef};
+use crate::{PeerId, RouteId};
 
 pub use camera::Camera;
 pub use watcher::{Seen, Watcher};
 
 const TICK: Duration = Duration::from_millis(1);
-/// From a client to the server.
+/// The delay from a client to the server.
 const UP: Duration = Duration::from_millis(20);
 
-/// The ports of the clients of one worker.
+/// The number of ports for the clients of one worker.
 const PORTS: u16 = 10_000;
 
-/// Workers with whom they serve, and what lies between.
+/// Workers, their clients, and the links between them.
 pub struct Simulation {
-    /// When it began.
+    /// The start.
     pub start: Instant,
     /// The virtual time.
     pub now: Instant,
-    /// Who publishes.
+    /// The publishers.
     pub cameras: Vec<Camera>,
-    /// Who watches.
+    /// The viewers.
     pub watchers: Vec<Watcher>,
-    /// What the server told of media that comes or ceases, and of slow links.
+    /// Reported starts and ends of media, and slow links.
     pub heard: Vec<(Instant, Event)>,
-    /// Who comes next is a client of this worker.
+    /// New clients belong to this worker.
     pub worker: u16,
-    /// Told true before a worker works, and false after it: what lies between is the server's doing, and
-    /// nothing of the simulation's. But ICE's checks are taken in between.
+    /// Called with true before a worker runs and with false after that, to tell the server's work
+    /// from the simulation's. ICE checks are not included.
     pub at_work: fn(bool),
     workers: Vec<Bare>,
     links: Vec<DownLink>,
     clients: HashMap<SocketAddr, Client>,
     up: VecDeque<(Instant, SocketAddr, Vec<u8>)>,
-    /// What arrives in this turn.
+    /// The datagrams that arrive in this turn.
     due: Vec<(SocketAddr, Vec<u8>)>,
     seed: u64,
     next_id: u64,
 }
 
-/// Whose address it is, and by which link datagrams come to it.
+/// A client, and the link to it.
 #[derive(Debug, Clone, Copy)]
 struct Client {
     who: Who,
@@ -85,11 +83,11 @@ enum Who {
     Watcher(usize),
 }
 
-/// The way to some clients.
+/// The link to some clients.
 #[derive(Debug)]
 struct DownLink {
     bottleneck: Bottleneck<(SocketAddr, Vec<u8>)>,
-    /// How long datagrams waited at each tick.
+    /// The queueing delay at each tick.
     queue: Vec<(Instant, Duration)>,
 }
 
@@ -103,7 +101,8 @@ impl std::fmt::Debug for Simulation {
 }
 
 impl Simulation {
-    /// Nobody is there yet. The same `seed` makes the same simulation, to the bit but for what is encrypted.
+    /// Returns a simulation without clients. The same `seed` gives the same simulation, except for
+    /// encrypted bytes.
     pub fn new(seed: u64) -> Self {
         Self::of_workers(1, seed)
     }
@@ -132,12 +131,12 @@ impl Simulation {
             seed,
             next_id: 0,
         };
-        // Publishers have one that hinders nothing.
+        // Publishers have an unlimited link.
         this.link(BottleneckLink::of(DataRate::kbps(1_000_000)));
         this
     }
 
-    /// A link that viewers may have in common.
+    /// Adds a link that viewers may share.
     pub fn link(&mut self, link: BottleneckLink) -> usize {
         let seed = self.seed * 100 + self.links.len() as u64;
         self.links.push(DownLink {
@@ -147,12 +146,12 @@ impl Simulation {
         self.links.len() - 1
     }
 
-    /// A link becomes another.
+    /// Changes a link.
     pub fn set_link(&mut self, link: usize, to: BottleneckLink) {
         self.links[link].bottleneck.set_link(to, self.now);
     }
 
-    /// Somebody publishes video of these layers, in kbit/s, and audio.
+    /// Adds a publisher of video with these layers, in kbit/s, and audio.
     pub fn publish(&mut self, layering: Layering, kbps: &[u64]) -> usize {
         let codec = match layering {
             Layering::Encodings => Codec::Vp8,
@@ -199,12 +198,12 @@ impl Simulation {
         index
     }
 
-    /// Somebody watches a camera over a link.
+    /// Adds a viewer of a camera over a link.
     pub fn watch(&mut self, camera: usize, link: usize) -> usize {
         self.watch_as(camera, link, StreamConfig::default(), |_| {})
     }
 
-    /// The same, with other lines than usual, and a client that reports as `streams` says.
+    /// The same with changed m-lines, and a client that reports as `streams` says.
     pub fn watch_as(
         &mut self,
         camera: usize,
@@ -260,12 +259,14 @@ impl Simulation {
                 peer,
                 mid: line.mid,
             };
-            let added = Command::AddRoute {
+            let added = Command::Route(
                 route,
-                from: from.into(),
-                to,
-                options: RouteOptions::default(),
-            };
+                RouteCommand::Add {
+                    from: from.into(),
+                    to,
+                    options: RouteOptions::default(),
+                },
+            );
             self.workers[usize::from(peer.worker)].inbox.send(added);
             route
         });
@@ -281,32 +282,37 @@ impl Simulation {
         index
     }
 
-    /// What a camera sent since its last keyframe is kept for new viewers.
+    /// Keeps keyframes of a camera for new viewers.
     pub fn keep_keyframe(&mut self, camera: usize, keep: KeyframeCache) {
         let peer = self.camera_peer(camera);
         let source = video_of(peer).into();
         let keep = Some(keep);
-        self.order(peer.worker, Command::KeepKeyframe { source, keep });
+        self.order(
+            peer.worker,
+            Command::Source(source, SourceCommand::KeepKeyframe(keep)),
+        );
     }
 
-    /// A viewer watches another camera instead.
+    /// Switches a viewer to another camera.
     pub fn switch(&mut self, watcher: usize, camera: usize) {
         let route = self.watchers[watcher].routes[0];
-        self.order(route.worker, Command::RemoveRoute { route });
+        self.order(route.worker, Command::Route(route, RouteCommand::Remove));
         self.next_id += 1;
         let serial = 1_000_000 + self.next_id;
         let route = RouteId { serial, ..route };
         self.watchers[watcher].routes[0] = route;
-        let added = Command::AddRoute {
+        let added = Command::Route(
             route,
-            from: video_of(self.camera_peer(camera)).into(),
-            to: video_of(self.peer_at(self.watchers[watcher].address)),
-            options: RouteOptions::default(),
-        };
+            RouteCommand::Add {
+                from: video_of(self.camera_peer(camera)).into(),
+                to: video_of(self.peer_at(self.watchers[watcher].address)),
+                options: RouteOptions::default(),
+            },
+        );
         self.order(route.worker, added);
     }
 
-    /// Somebody watches further cameras as well; their pictures are on the m-lines from the third on.
+    /// Adds a viewer of several cameras. Further pictures are on the m-lines from the third on.
     pub fn watch_all(&mut self, cameras: &[usize], link: usize) -> usize {
         self.watch_lines(
             (cameras[0], &cameras[1..]),
@@ -314,236 +320,6 @@ impl Simulation {
             StreamConfig::default(),
             |_| {},
         )
-    }
-
-    /// A viewer asks for something else of the video.
-    pub fn set_options(&mut self, watcher: usize, options: RouteOptions) {
-        self.set_options_of(watcher, 0, options);
-    }
-
-    /// The same of what it has on another m-line than the first.
-    pub fn set_options_of(&mut self, watcher: usize, line: usize, options: RouteOptions) {
-        let route = self.watchers[watcher].routes[line];
-        self.order(route.worker, Command::SetRoute { route, options });
-    }
-
-    /// A publisher is asked for keyframes when none has come for a time; none: no more.
-    pub fn ask_keyframes(&mut self, camera: usize, interval: Option<KeyframeInterval>) {
-        let peer = self.camera_peer(camera);
-        let mid = Mid::new("0").expect("a valid mid");
-        let source = TrackRef { peer, mid }.into();
-        self.order(peer.worker, Command::KeyframeInterval { source, interval });
-    }
-
-    /// What a publisher sends is encrypted end to end, but for the first `clear` bytes of each payload.
-    pub fn encrypt(&mut self, camera: usize, clear: usize) {
-        self.cameras[camera].encrypted_after = Some(clear);
-        let peer = self.camera_peer(camera);
-        self.order(peer.worker, Command::SetOpaque { peer });
-    }
-
-    /// A keyframe of a publisher is needed.
-    pub fn request_keyframe(&mut self, camera: usize) {
-        let peer = self.camera_peer(camera);
-        self.order(peer.worker, Command::RequestKeyframe { peer });
-    }
-
-    /// What a publisher may send at most, in bit/s.
-    pub fn set_bitrate(&mut self, camera: usize, bitrate: Option<u64>) {
-        let peer = self.camera_peer(camera);
-        self.order(peer.worker, Command::SetBitrate { peer, bitrate });
-    }
-
-    /// A viewer says by REMB what its link carries, in bit/s.
-    pub fn set_receiver_estimate(&mut self, watcher: usize, bitrate: u64) {
-        let connection = &mut self.watchers[watcher].connection;
-        connection.limit_bitrate(Some(bitrate), self.now);
-    }
-
-    /// The server's figures of a viewer.
-    pub fn stats(&mut self, watcher: usize) -> PeerStats {
-        self.stats_of(self.peer_at(self.watchers[watcher].address))
-    }
-
-    /// The server's figures of a publisher.
-    pub fn camera_stats(&mut self, camera: usize) -> PeerStats {
-        self.stats_of(self.camera_peer(camera))
-    }
-
-    /// What m-lines of a viewer and a publisher carry, asked for at once, with a peer that there is not.
-    pub fn line_stats(&mut self, watcher: usize, camera: usize) -> [LineStats; 2] {
-        let viewer = self.peer_at(self.watchers[watcher].address);
-        let publisher = self.camera_peer(camera);
-        assert_eq!(viewer.worker, publisher.worker, "one worker is asked");
-        let nobody = PeerId {
-            serial: u64::MAX,
-            ..viewer
-        };
-        let (reply, mut stats) = oneshot::channel();
-        let peers = vec![viewer, nobody, publisher];
-        self.order(viewer.worker, Command::LineStats { peers, reply });
-        let bare = &mut self.workers[usize::from(viewer.worker)];
-        bare.worker.take_commands(self.now);
-        let stats = stats.try_recv().expect("the worker answers");
-        let (peers, stats): (Vec<_>, Vec<_>) = stats.into_iter().unzip();
-        assert_eq!(peers, [viewer, publisher]);
-        stats.try_into().expect("two of them")
-    }
-
-    /// Administrators change what all workers do.
-    pub fn configure(&mut self, settings: MediaSettings) {
-        for bare in &self.workers {
-            bare.inbox.send(Command::Configure(settings));
-        }
-    }
-
-    fn stats_of(&mut self, peer: PeerId) -> PeerStats {
-        let (reply, mut stats) = oneshot::channel();
-        self.order(peer.worker, Command::Stats { peer, reply });
-        let bare = &mut self.workers[usize::from(peer.worker)];
-        bare.worker.take_commands(self.now);
-        stats.try_recv().expect("the peer is there")
-    }
-
-    /// Packets that wait in a viewer's pacer; none: it has no pacer, or the viewer is gone.
-    pub fn waiting(&self, watcher: usize) -> Option<usize> {
-        let peer = self.peer_at(self.watchers[watcher].address);
-        self.workers[usize::from(peer.worker)].worker.waiting(peer)
-    }
-
-    /// Lets time go by.
-    pub fn run(&mut self, seconds: f64) {
-        let end = self.now + Duration::from_secs_f64(seconds);
-        while self.now < end {
-            self.now += TICK;
-            self.deliver_down();
-            self.serve_clients();
-            for index in 0..self.workers.len() {
-                self.turn(index);
-            }
-            self.hear_events();
-            for link in &mut self.links {
-                let delay = link.bottleneck.queue_delay(self.now);
-                link.queue.push((self.now, delay));
-            }
-        }
-    }
-
-    /// A turn of a worker.
-    fn turn(&mut self, index: usize) {
-        self.collect_up(index);
-        let Bare { worker, local, .. } = &mut self.workers[index];
-        let now = self.now;
-        (self.at_work)(true);
-        let passed = worker.count_passed();
-        worker.take_commands(now);
-        let _ = worker.take_passed(&passed, now);
-        worker.take_handshakes(now);
-        (self.at_work)(false);
-        for (from, datagram) in self.due.iter_mut().filter(|(_, data)| is_check(data)) {
-            worker.take_datagram(now, *local, *from, datagram);
-        }
-        (self.at_work)(true);
-        for (from, datagram) in self.due.iter_mut().filter(|(_, data)| !is_check(data)) {
-            worker.take_datagram(now, *local, *from, datagram);
-        }
-        worker.relay_fresh(now);
-        worker.run_timers(now);
-        worker.poll_touched(now);
-        (self.at_work)(false);
-        for (to, datagram) in worker.take_kept() {
-            if let Some(client) = self.clients.get(&to) {
-                let link = &mut self.links[client.link];
-                let bytes = bytes_on_link(&datagram);
-                link.bottleneck.send(now, bytes, (to, datagram));
-            }
-        }
-    }
-
-    fn deliver_down(&mut self) {
-        for link in &mut self.links {
-            while let Some((to, mut datagram)) = link.bottleneck.receive(self.now) {
-                let server = self.workers[worker_of(to)].local;
-                match self.clients.get(&to).map(|client| client.who) {
-                    Some(Who::Camera(index)) => {
-                        self.cameras[index].receive(self.now, server, &mut datagram);
-                    }
-                    Some(Who::Watcher(index)) => {
-                        self.watchers[index].receive(self.now, server, &mut datagram);
-                    }
-                    None => {}
-                }
-            }
-        }
-    }
-
-    fn serve_clients(&mut self) {
-        let (now, arrives) = (self.now, self.now + UP);
-        let mut buf = [0; 2_048];
-        for camera in &mut self.cameras {
-            let address = camera.side.config.candidates[0].base;
-            let transport = &mut camera.side.transport;
-            if transport.poll_timeout().is_some_and(|at| at <= now) {
-                transport.handle_timeout(now);
-            }
-            while let Some(transmit) = transport.poll_transmit(&mut buf) {
-                let datagram = buf[..transmit.len].to_vec();
-                self.up.push_back((arrives, address, datagram));
-            }
-            while transport.poll_event().is_some() {}
-            if transport.is_connected() {
-                let filmed = camera.film(now);
-                self.up
-                    .extend(filmed.into_iter().map(|d| (arrives, address, d)));
-            }
-        }
-        for watcher in &mut self.watchers {
-            let connection = &mut watcher.connection;
-            if connection.poll_timeout().is_some_and(|at| at <= now) {
-                connection.handle_timeout(now);
-            }
-            while let Some(transmit) = connection.poll_transmit(now, &mut buf) {
-                if !watcher.mute {
-                    let datagram = buf[..transmit.len].to_vec();
-                    self.up.push_back((arrives, watcher.address, datagram));
-                }
-            }
-            while connection.poll_feedback().is_some() {}
-            while connection.transport.poll_event().is_some() {}
-        }
-    }
-
-    /// Collects what has arrived for a worker.
-    fn collect_up(&mut self, index: usize) {
-        self.due.clear();
-        let arrived = self.up.partition_point(|(at, ..)| *at <= self.now);
-        self.up.make_contiguous()[..arrived].sort_by_key(|(_, from, _)| worker_of(*from) != index);
-        while let Some((at, from, _)) = self.up.front()
-            && *at <= self.now
-            && worker_of(*from) == index
-            && let Some((_, from, datagram)) = self.up.pop_front()
-        {
-            self.due.push((from, datagram));
-        }
-    }
-
-    fn hear_events(&mut self) {
-        for bare in &mut self.workers {
-            while let Ok(event) = bare.events.try_recv() {
-                let (route, layer) = match event.event {
-                    Event::Layer { route, layer, .. } => (route, layer),
-                    Event::Media { .. } | Event::SlowLink { .. } => {
-                        self.heard.push((self.now, event.event));
-                        continue;
-                    }
-                    _ => continue,
-                };
-                let watcher = self.watchers.iter_mut();
-                for watcher in watcher.filter(|w| w.routes[0] == route) {
-                    watcher.told.push((self.now, layer));
-                }
-            }
-        }
     }
 
     fn order(&self, worker: u16, command: Command) {
@@ -568,7 +344,7 @@ impl Simulation {
         self.peer_at(self.cameras[camera].side.config.candidates[0].base)
     }
 
-    /// Makes a peer for a client; returns what the client is told of the server.
+    /// Creates a peer for a client. Returns the server's description.
     fn create_peer(
         &mut self,
         peer: PeerId,
@@ -576,16 +352,21 @@ impl Simulation {
         media: Vec<NegotiatedMedia>,
     ) -> RemoteTransport {
         let ice = credentials(&format!("server{}", peer.serial), 1);
-        let created = Command::CreatePeer {
+        let created = Command::Peer(
             peer,
-            ice: ice.clone(),
-            controlling: false,
-        };
+            PeerCommand::Create {
+                ice: ice.clone(),
+                controlling: false,
+            },
+        );
         self.order(peer.worker, created);
         let transport = side.describe();
         let fingerprints = transport.fingerprints.clone();
         let negotiated = Box::new(Negotiated { transport, media });
-        self.order(peer.worker, Command::Negotiate { peer, negotiated });
+        self.order(
+            peer.worker,
+            Command::Peer(peer, PeerCommand::Negotiate(negotiated)),
+        );
         let local = self.workers[usize::from(peer.worker)].local;
         RemoteTransport {
             ice,
@@ -597,27 +378,12 @@ impl Simulation {
     }
 }
 
-/// Whether a datagram is a check of ICE: the first byte tells (RFC 7983).
-fn is_check(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| *first < 4)
-}
-
-/// What a datagram takes on a link. Signatures are not of the same length in each run: handshakes of DTLS
-/// take as much as the longest datagram of one, so that the same seed makes the same simulation.
-fn bytes_on_link(datagram: &[u8]) -> usize {
-    const HANDSHAKE: usize = 1_000;
-    let is_dtls = datagram
-        .first()
-        .is_some_and(|first| (20..64).contains(first));
-    if is_dtls { HANDSHAKE } else { datagram.len() }
-}
-
 /// The worker that a client belongs to.
 fn worker_of(client: SocketAddr) -> usize {
     usize::from(client.port() / PORTS) - 1
 }
 
-/// Everybody's first line.
+/// The first m-line of a peer.
 fn video_of(peer: PeerId) -> TrackRef {
     let mid = Mid::new("0").expect("a valid mid");
     TrackRef { peer, mid }

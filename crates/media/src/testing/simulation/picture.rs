@@ -1,4 +1,4 @@
-//! Payloads that say which picture they are of, behind what codecs say of layers.
+//! Payloads that carry the number of their picture, behind the codec's descriptor.
 #![allow(
     clippy::indexing_slicing,
     reason = "the payloads are made here, with room for all this"
@@ -10,9 +10,9 @@ use portunus_sdp::negotiated::Codec;
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
-/// Where a payload says what it is of.
+/// The position of the number in a payload.
 const AT: usize = 24;
-/// The least that a payload has.
+/// The minimum size of a payload.
 const LEAST: usize = 40;
 
 /// A frame of an encoding or of a spatial layer.
@@ -20,12 +20,12 @@ const LEAST: usize = 40;
 pub(super) struct Picture {
     pub(super) number: u32,
     pub(super) layer: u8,
-    /// How many packets it has.
+    /// The number of its packets.
     pub(super) packets: u16,
 }
 
 impl Picture {
-    /// The payload of packet `n` of so many.
+    /// Writes the payload of packet `n`.
     pub(super) fn write(
         self,
         codec: Codec,
@@ -46,8 +46,8 @@ impl Picture {
         payload
     }
 
-    /// Makes noise of what lies between the codec's descriptor, with so many bytes after it, and what says of which
-    /// picture it is.
+    /// Randomizes the bytes between the codec's descriptor, with `clear` bytes after it, and the
+    /// number of the picture.
     pub(super) fn scramble(self, codec: Codec, clear: usize, payload: &mut [u8]) {
         let mut noise = SmallRng::seed_from_u64(self.number.into());
         let descriptor = match codec {
@@ -57,7 +57,7 @@ impl Picture {
         noise.fill_bytes(&mut payload[(descriptor + clear).min(AT)..AT]);
     }
 
-    /// What a payload is of.
+    /// Reads the picture of a payload.
     pub(super) fn read(payload: &[u8]) -> Option<Picture> {
         let number = payload.get(AT..AT + 4)?.try_into().ok()?;
         let packets = payload.get(AT + 5..AT + 7)?.try_into().ok()?;

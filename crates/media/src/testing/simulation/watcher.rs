@@ -1,4 +1,4 @@
-//! A viewer: a client's connection, and what it makes of what arrives.
+//! A viewer: a client's connection, and what it receives.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,33 +11,33 @@ use portunus_rtp::codec::Vp9;
 use super::picture::Picture;
 use crate::{Layer, RouteId};
 
-/// A packet of video at a viewer.
+/// A received packet of video.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
-    /// When it came.
+    /// When it arrived.
     pub at: Instant,
-    /// Its number.
+    /// Its sequence number.
     pub sequence: u16,
-    /// The publisher's picture.
+    /// The number of the publisher's picture.
     pub number: u32,
-    /// Which encoding or spatial layer it is of.
+    /// Its encoding or spatial layer.
     pub layer: u8,
-    /// Its descriptor, if it is VP9's.
+    /// Its descriptor, if it is VP9.
     pub vp9: Option<Vp9>,
 }
 
-/// Somebody who watches a camera, or several; what is told here is of the first.
+/// A viewer of one or several cameras. The fields concern the first camera.
 #[derive(Debug)]
 pub struct Watcher {
-    /// What arrived, and its bytes.
+    /// When packets arrived, and their bytes.
     pub received: Vec<(Instant, usize)>,
-    /// When frames were complete, and of which encoding or spatial layer they are.
+    /// When frames were complete, and their encoding or spatial layer.
     pub pictures: Vec<(Instant, u8)>,
-    /// What the server said of the layers that it relays.
+    /// The reported layers.
     pub told: Vec<(Instant, Layer)>,
-    /// The packets of the video, as they arrived.
+    /// The packets of the video, in order of arrival.
     pub packets: Vec<Seen>,
-    /// What it says is lost on the way.
+    /// What it sends gets lost.
     pub mute: bool,
     pub(super) connection: Connection,
     pub(super) address: SocketAddr,
@@ -60,7 +60,7 @@ impl Watcher {
         }
     }
 
-    /// A datagram of the server's arrives.
+    /// Takes a datagram of the server.
     pub(super) fn receive(&mut self, now: Instant, server: SocketAddr, datagram: &mut [u8]) {
         self.received.push((now, datagram.len()));
         let received = self.connection.receive(now, self.address, server, datagram);
@@ -86,7 +86,7 @@ impl Watcher {
         *missing = missing.saturating_sub(1);
         if *missing == 0 {
             self.pictures.push((now, picture.layer));
-            // What is much older will not be complete any more.
+            // A much older frame will not be complete any more.
             let old = picture.number.saturating_sub(300);
             self.incomplete.retain(|(number, _), _| *number > old);
         }

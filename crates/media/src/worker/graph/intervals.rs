@@ -1,23 +1,24 @@
-//! Keyframes that sources are asked for when none has come for a time.
+//! Requests keyframes of sources at intervals.
 
 use std::time::{Duration, Instant};
 
 use super::Graph;
-use crate::graph::{ENCODINGS, Source};
+use portunus_graph::{ENCODINGS, Source};
+
 use crate::worker::peers::Peers;
 use crate::{KeyframeInterval, SourceRef};
 
-/// The sources are looked at no more often than this.
+/// The minimum time between two checks of the sources.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The sources that are asked.
+/// The sources with an interval.
 #[derive(Debug, Default)]
 pub(super) struct Intervals {
     asked: Vec<Asked>,
     next: Option<Instant>,
 }
 
-/// A source that is asked, and when each of its encodings was last.
+/// A source, and when each of its encodings was last asked.
 #[derive(Debug)]
 struct Asked {
     source: SourceRef,
@@ -26,14 +27,14 @@ struct Asked {
 }
 
 impl Intervals {
-    /// A source is not asked any more.
+    /// Removes the interval of a source.
     pub(super) fn forget(&mut self, source: SourceRef) {
         self.asked.retain(|asked| asked.source != source);
     }
 }
 
 impl Asked {
-    /// When a keyframe of an encoding is due; none: never.
+    /// When a keyframe of an encoding is due, or `None` if never.
     fn due(&self, encoding: u8, source: &Source) -> Option<Instant> {
         let last = *self.last.get(usize::from(encoding))?;
         let came = source.flow.last_keyframe(encoding);
@@ -44,12 +45,12 @@ impl Asked {
 }
 
 impl Graph {
-    /// When the next source may have to be asked for a keyframe.
+    /// When the next check is due.
     pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
         self.intervals.next
     }
 
-    /// Asks a source for keyframes when none has come for a time, from now on; none: no longer.
+    /// Sets the interval of a source. `None` removes it.
     pub(in crate::worker) fn set_keyframe_interval(
         &mut self,
         is: SourceRef,
@@ -61,7 +62,7 @@ impl Graph {
         let Some(interval) = interval.filter(|_| self.is_here(is, peers)) else {
             return;
         };
-        // So that its end is the end of this, too.
+        // The source has to exist, so that its end removes the interval.
         self.source_of(is, peers);
         self.intervals.asked.push(Asked {
             source: is,
@@ -71,7 +72,7 @@ impl Graph {
         self.intervals.next = Some(now);
     }
 
-    /// Asks the sources of which keyframes are due. One that nobody receives is not asked.
+    /// Requests the keyframes that are due, of sources with receivers.
     pub(in crate::worker) fn ask_at_intervals(&mut self, peers: &mut Peers, now: Instant) {
         if self.intervals.next.is_none_or(|next| next > now) {
             return;

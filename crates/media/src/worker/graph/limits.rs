@@ -1,33 +1,34 @@
-//! Publishers of a single layer are asked for what their viewers can take.
+//! Limits publishers of a single layer to what their viewers can take.
 
 use std::time::Instant;
 
+use portunus_graph::SourceKey;
 use portunus_rtc::bandwidth::DataRate;
 use smallvec::SmallVec;
 
 use super::Graph;
-use crate::command::Command;
-use crate::graph::SourceKey;
-use crate::worker::others::OtherWorkers;
+use crate::command::{Command, SourceCommand};
+use crate::worker::other_workers::OtherWorkers;
 use crate::worker::peers::Peers;
 use crate::{SourceRef, TrackRef};
 
-/// Of so many viewers one may take less than the publisher sends: the others are not to suffer from it.
+/// One in this many viewers may take less than the publisher sends, so that the others do not
+/// suffer.
 const ONE_OF: usize = 10;
-/// With more viewers the publisher is not asked for less because of some of them.
+/// With more viewers, the publisher is not limited because of some of them.
 pub(in crate::worker) const MANY: usize = 50;
-/// A lower limit is told if it is lower by this share.
+/// A lower limit is passed on if it is at most this fraction of the last one.
 const LOWER: f64 = 0.97;
 
 impl Graph {
-    /// What some viewer on this worker can take of a source changed.
+    /// Notes that the limit of a source may have changed on this worker.
     pub(in crate::worker) fn note_limited(&mut self, key: SourceKey) {
         if !self.limited.contains(&key) {
             self.limited.push(key);
         }
     }
 
-    /// Sees whether that changes what viewers on this worker can take; says whether there was a source to see to.
+    /// Updates the next noted limit. Returns whether there was one.
     pub(in crate::worker) fn update_next_limit(
         &mut self,
         peers: &mut Peers,
@@ -85,15 +86,11 @@ impl Graph {
         let source = is;
         others.send(
             is.worker(),
-            Command::SourceLimit {
-                source,
-                worker,
-                limit,
-            },
+            Command::Source(source, SourceCommand::SetLimit { worker, limit }),
         );
     }
 
-    /// What the viewers on a worker can take of a source that lives here.
+    /// Sets the limit for viewers on a worker, for a source of this worker.
     pub(in crate::worker) fn take_limit(
         &mut self,
         is: SourceRef,
@@ -113,8 +110,8 @@ impl Graph {
         }
     }
 
-    /// A publisher is told one bitrate for all its video, so it is told none unless all of it that is
-    /// relayed is to be less.
+    /// Limits all video of a publisher. It gets one bitrate for all of it, so only if all relayed
+    /// video is limited.
     fn limit_publisher(&self, track: TrackRef, peers: &mut Peers, now: Instant) {
         let Some((slot, peer)) = peers.find_mut(track.peer) else {
             return;

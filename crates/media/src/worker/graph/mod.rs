@@ -1,4 +1,4 @@
-//! The media graph of a worker: its sources and routes, what of them is new in a turn, and what is to be asked of whom.
+//! The media graph of a worker: its sources and routes, their fresh packets, and pending requests.
 
 mod intervals;
 mod limits;
@@ -11,46 +11,47 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::slots::Slots;
-use crate::graph::{Source, SourceKey};
-use crate::plane::RouteId;
+use portunus_graph::{Source, SourceKey};
+
+use crate::RouteId;
 use crate::{MediaSettings, SourceRef};
 
 use intervals::Intervals;
 pub(super) use limits::MANY;
-pub(super) use route::{Route, RouteState};
+pub(super) use route::{Route, RouteEnds, RouteState};
 pub(super) use turn::Ready;
 
-/// The sources and routes of a worker. What holds:
+/// The sources and routes of a worker. Invariants:
 ///
-/// - A source has one key for as long as it is there, and is found by what it is all the time. One of another worker is there
-///   for as long as there are routes from it.
-/// - A route has one slot for as long as it is there. It is among the routes of its source, and of its sink's peer.
-/// - Sources with packets that are not yet relayed are in [`Graph::take_fresh`], each once.
-/// - A keyframe that is needed is in the queue once, until it is asked for ([`Graph::next_keyframe`]).
+/// - A source keeps its key, and can be found by its id. A source of another worker exists as long
+///   as there are routes from it.
+/// - A route keeps its slot. It is listed by its source, and by its sink's peer.
+/// - A source with packets that are not relayed yet is in [`Graph::take_fresh`] once.
+/// - A needed keyframe is queued once, until it is requested ([`Graph::next_keyframe`]).
 pub(super) struct Graph {
-    /// The number of the worker.
+    /// The index of the worker.
     worker: u16,
     sources: Slots<Source>,
     by_source: HashMap<SourceRef, SourceKey>,
     routes: Slots<Route>,
     by_route: HashMap<RouteId, usize>,
-    /// Sources with packets of this turn.
+    /// Sources with fresh packets.
     fresh: Vec<SourceKey>,
-    /// Those of them that are relayed now; kept for the next time.
+    /// The sources that are being relayed. Kept for its memory.
     ready: Vec<Ready>,
-    /// Sources of which some viewer can take more or less than before.
+    /// Sources whose limits may have changed.
     limited: Vec<SourceKey>,
-    /// Sources and their encodings of which a keyframe is needed.
+    /// Sources and encodings of which a keyframe is needed.
     keyframes: VecDeque<(SourceKey, u8)>,
     intervals: Intervals,
-    /// What the histories of sources span.
+    /// The time that histories span.
     nack_queue: Duration,
-    /// What came before the last keyframe is not sent again.
+    /// Packets from before the last keyframe are not retransmitted.
     pub(in crate::worker) nack_optimizations: bool,
 }
 
 impl Graph {
-    /// That of the worker with this number.
+    /// Returns the empty graph of a worker.
     pub(super) fn new(worker: u16) -> Self {
         Self {
             worker,
@@ -68,7 +69,7 @@ impl Graph {
         }
     }
 
-    /// The key of a source, if it is there.
+    /// Returns the key of a source.
     pub(super) fn key(&self, is: SourceRef) -> Option<SourceKey> {
         self.by_source.get(&is).copied()
     }
@@ -83,7 +84,7 @@ impl Graph {
         self.sources.get_mut(key.0)
     }
 
-    /// The slot of a route, if it is there.
+    /// Returns the slot of a route.
     pub(super) fn slot(&self, route: RouteId) -> Option<usize> {
         self.by_route.get(&route).copied()
     }
@@ -98,19 +99,19 @@ impl Graph {
         self.routes.get_mut(slot)
     }
 
-    /// The place of a route, of which nothing is read.
+    /// Returns the slot of a route without reading it.
     #[inline]
     pub(super) fn route_place(&self, slot: usize) -> Option<&Option<Route>> {
         self.routes.place(slot)
     }
 
-    /// A route to relay to, and the source that packets come from.
+    /// Returns a route to relay to, and the source of packets.
     #[inline]
     pub(super) fn relayed(&mut self, slot: usize, key: SourceKey) -> Option<(&mut Route, &Source)> {
         Some((self.routes.get_mut(slot)?, self.sources.get(key.0)?))
     }
 
-    /// Somebody needs a keyframe of a source's encoding.
+    /// Requests a keyframe of an encoding of a source.
     pub(super) fn want_keyframe(&mut self, key: SourceKey, encoding: u8) {
         if let Some(source) = self.sources.get_mut(key.0)
             && source.format.is_video
@@ -120,7 +121,7 @@ impl Graph {
         }
     }
 
-    /// Somebody needs keyframes of whatever a source has.
+    /// Requests keyframes of all encodings of a source.
     pub(super) fn want_keyframes(&mut self, key: SourceKey) {
         let encodings = self.source(key).map_or(0, |source| source.format.encodings);
         for encoding in 0..encodings {
@@ -128,10 +129,10 @@ impl Graph {
         }
     }
 
-    /// A source and its encoding of which a keyframe is to be asked for.
+    /// Takes the next source and encoding of which a keyframe is needed.
     pub(super) fn next_keyframe(&mut self) -> Option<(SourceKey, u8)> {
         while let Some((key, encoding)) = self.keyframes.pop_front() {
-            // The source may be another one by now.
+            // The key may belong to another source by now.
             let source = self.sources.get_mut(key.0);
             if source.is_some_and(|source| source.keyframes.take(encoding)) {
                 return Some((key, encoding));
@@ -140,7 +141,7 @@ impl Graph {
         None
     }
 
-    /// How many sources and routes there are.
+    /// The number of sources and routes.
     #[cfg(all(test, feature = "testing"))]
     pub(super) fn len(&self) -> (usize, usize) {
         assert_eq!(self.sources.len(), self.by_source.len());

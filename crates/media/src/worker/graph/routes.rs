@@ -1,19 +1,19 @@
-//! Routes: how they come, find their sinks, change and go.
+//! Routes: added, attached to their sinks, changed and removed.
 
 use std::time::Instant;
 
+use portunus_graph::{Selector, SourceKey};
 use smallvec::SmallVec;
 
-use super::{Graph, MANY, Route, RouteState};
-use crate::command::Command;
-use crate::graph::{Selector, SourceKey};
-use crate::plane::{PeerId, RouteId};
-use crate::worker::others::OtherWorkers;
+use super::{Graph, MANY, Route, RouteEnds, RouteState};
+use crate::command::{Command, SourceCommand};
+use crate::worker::other_workers::OtherWorkers;
 use crate::worker::peers::Peers;
-use crate::{RouteOptions, SourceRef, TrackRef};
+use crate::{PeerId, RouteId};
+use crate::{RouteOptions, SourceRef};
 
 impl Graph {
-    /// The sinks of these routes send again, or are others now. As pictures are missing, the routes begin anew.
+    /// Restarts routes whose sinks take media again or were replaced, as pictures are missing.
     pub(in crate::worker) fn resume_routes(
         &mut self,
         slot: usize,
@@ -22,7 +22,7 @@ impl Graph {
     ) {
         for route in resumed {
             if let Some(peer) = peers.get_mut(slot) {
-                peer.forget_waiting(*route);
+                peer.sending.forget_waiting(*route);
             }
             if let Some(route) = self.routes.get_mut(*route) {
                 route.selector.restart();
@@ -31,17 +31,17 @@ impl Graph {
         }
     }
 
-    /// Makes a route; gives its slot, if source and sink are there or can be.
+    /// Adds a route. Returns its slot, or `None` if source or sink cannot exist.
     pub(in crate::worker) fn add_route(
         &mut self,
         id: RouteId,
-        (from, to): (SourceRef, TrackRef),
+        RouteEnds { from, to }: RouteEnds,
         options: RouteOptions,
         peers: &mut Peers,
         others: &OtherWorkers,
         now: Instant,
     ) -> Option<usize> {
-        // A source that is gone must not come into being again.
+        // A removed source must not be created again.
         let gone = from.worker() == self.worker && !self.is_here(from, peers);
         if gone || peers.slot(to.peer).is_none() {
             return None;
@@ -49,7 +49,10 @@ impl Graph {
         let source = self.source_of(from, peers);
         if from.worker() != self.worker {
             let worker = self.worker;
-            others.send(from.worker(), Command::Subscribe { from, worker });
+            others.send(
+                from.worker(),
+                Command::Source(from, SourceCommand::Subscribe { worker }),
+            );
         }
         let slot = self.routes.insert(Route {
             id,
@@ -82,7 +85,7 @@ impl Graph {
         Some(slot)
     }
 
-    /// Connects the routes to a peer with the sinks that it has by now.
+    /// Attaches the routes to a peer to the sinks that exist by now.
     pub(in crate::worker) fn attach_routes(&mut self, id: PeerId, peers: &mut Peers) {
         let peer = peers.slot(id).and_then(|slot| peers.get(slot));
         let routes: SmallVec<[usize; 4]> = peer.map(|p| p.routes.clone()).unwrap_or_default();
@@ -91,7 +94,8 @@ impl Graph {
         }
     }
 
-    /// Connects a route with its sink, if there is one by now. Of several routes to one sink the newest feeds it.
+    /// Attaches a route to its sink, if that exists. Of several routes to one sink, the newest
+    /// feeds it.
     fn attach_route(&mut self, slot: usize, peers: &mut Peers) {
         let Some(route) = self.routes.get(slot) else {
             return;
@@ -125,7 +129,7 @@ impl Graph {
         }
     }
 
-    /// Changes a route; says whether it is open again, and begins anew.
+    /// Changes the options of a route. Returns whether this has opened its gate.
     pub(in crate::worker) fn set_route(
         &mut self,
         slot: usize,
@@ -152,7 +156,7 @@ impl Graph {
             let (source, sink) = (route.source, route.sink);
             let sink = sink.and_then(|(peer, index)| {
                 let peer = peers.get_mut(peer)?;
-                peer.forget_waiting(slot);
+                peer.sending.forget_waiting(slot);
                 peer.tracks.get_mut(index)?.sink.as_mut()
             });
             // What was not relayed meanwhile leaves no gap.
@@ -163,7 +167,7 @@ impl Graph {
         opened
     }
 
-    /// A route goes on from another source of this worker, which is one of audio.
+    /// Continues a route from another audio source of this worker.
     pub(in crate::worker) fn redirect_route(
         &mut self,
         slot: usize,
@@ -183,10 +187,10 @@ impl Graph {
         if let Some((peer, index)) = route.sink
             && let Some(peer) = peers.get_mut(peer)
         {
-            peer.forget_waiting(slot);
+            peer.sending.forget_waiting(slot);
             let track = peer.tracks.get_mut(index);
             if let Some(sink) = track.and_then(|track| track.sink.as_mut()) {
-                // Its key may be given to another.
+                // The key may be used for another source.
                 sink.numbering.forget(before.0);
             }
         }
@@ -196,7 +200,7 @@ impl Graph {
         self.leave_source(slot, before, others);
     }
 
-    /// A route is no longer from this source.
+    /// Removes a route from a source.
     fn leave_source(
         &mut self,
         slot: usize,
@@ -217,7 +221,10 @@ impl Graph {
         }
         if from.worker() != self.worker {
             let worker = self.worker;
-            others.send(from.worker(), Command::Unsubscribe { from, worker });
+            others.send(
+                from.worker(),
+                Command::Source(from, SourceCommand::Unsubscribe { worker }),
+            );
             if unused {
                 self.by_source.remove(&from);
                 self.sources.try_remove(key.0);
@@ -225,7 +232,7 @@ impl Graph {
         }
     }
 
-    /// A source is routed into a leg of this worker; gives its key, if it is there or can be.
+    /// Adds a leg to a source. Returns the key of the source, or `None` if it cannot exist.
     pub(in crate::worker) fn join_leg(
         &mut self,
         from: SourceRef,
@@ -240,13 +247,16 @@ impl Graph {
         let key = self.source_of(from, peers);
         if !is_own {
             let worker = self.worker;
-            others.send(from.worker(), Command::Subscribe { from, worker });
+            others.send(
+                from.worker(),
+                Command::Source(from, SourceCommand::Subscribe { worker }),
+            );
         }
         self.sources.get_mut(key.0)?.legs.push(leg);
         Some(key)
     }
 
-    /// A source is no longer routed into a leg.
+    /// Removes a leg from a source.
     pub(in crate::worker) fn leave_leg(
         &mut self,
         leg: usize,
@@ -256,7 +266,7 @@ impl Graph {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
         };
-        // It may be there twice: for what it is sent, and for keys.
+        // It may be listed twice: for what it sends, and for keys.
         if let Some(place) = source.legs.iter().position(|other| *other == leg) {
             source.legs.remove(place);
         }
@@ -266,7 +276,10 @@ impl Graph {
         let unused = source.routes.is_empty() && source.legs.is_empty();
         if from.worker() != self.worker {
             let worker = self.worker;
-            others.send(from.worker(), Command::Unsubscribe { from, worker });
+            others.send(
+                from.worker(),
+                Command::Source(from, SourceCommand::Unsubscribe { worker }),
+            );
             if unused {
                 self.by_source.remove(&from);
                 self.sources.try_remove(key.0);
@@ -274,7 +287,7 @@ impl Graph {
         }
     }
 
-    /// Ends a route; says whether there was one.
+    /// Removes a route. Returns whether it existed.
     pub(in crate::worker) fn remove_route(
         &mut self,
         id: RouteId,
@@ -297,8 +310,8 @@ impl Graph {
         let peer = peers.slot(route.to.peer);
         if let Some(peer) = peer.and_then(|peer| peers.get_mut(peer)) {
             peer.routes.retain(|other| *other != slot);
-            // Its slot may be given to another.
-            peer.forget_waiting(slot);
+            // The slot may be used for another route.
+            peer.sending.forget_waiting(slot);
         }
         if let Some((peer, index)) = route.sink
             && let Some(track) = peers

@@ -1,26 +1,26 @@
-//! Sources: their state, who relays them, and their end.
+//! Sources: created, subscribed to, changed and removed.
 
 use std::time::{Duration, Instant};
 
+use portunus_graph::{Messages, SOUND_WINDOW, Source, SourceFormat, SourceKey};
 use portunus_rtc::streams::SenderClock;
 use portunus_sdp::negotiated::Kind;
 use smallvec::SmallVec;
 
 use super::Graph;
-use crate::command::Command;
-use crate::graph::{Messages, SOUND_WINDOW, Source, SourceFormat, SourceKey};
-use crate::plane::RouteId;
+use crate::RouteId;
+use crate::command::{Command, SourceCommand};
 use crate::worker::counters::Counters;
-use crate::worker::others::OtherWorkers;
+use crate::worker::other_workers::OtherWorkers;
 use crate::worker::peers::Peers;
 use crate::{KeyframeCache, SourceRef, TrackRef};
 
-/// The part of a history's span, as a fraction, that the history of another worker's source spans: less, so that the owner can use its
-/// buffers again.
+/// The span of histories for sources of other workers, as a fraction. It is shorter, so that the
+/// owner can reuse its buffers.
 const ELSEWHERE: (u32, u32) = (3, 5);
 
 impl Graph {
-    /// The state of a source; made if there is none yet.
+    /// Returns the key of a source, and creates the source if necessary.
     pub(in crate::worker) fn source_of(&mut self, is: SourceRef, peers: &mut Peers) -> SourceKey {
         if let Some(key) = self.by_source.get(&is) {
             return *key;
@@ -37,7 +37,7 @@ impl Graph {
         key
     }
 
-    /// For how long what a source of a kind brings can be sent again, at least.
+    /// The minimum time for which packets of a kind can be retransmitted.
     pub(in crate::worker) fn nack_queue(&self, kind: Kind) -> Duration {
         match kind {
             Kind::Audio => self.nack_queue.min(SOUND_WINDOW),
@@ -45,7 +45,7 @@ impl Graph {
         }
     }
 
-    /// The same from now on, for all sources that there are, too.
+    /// Sets that time, for existing sources, too.
     pub(in crate::worker) fn set_nack_queue(&mut self, nack_queue: Duration) {
         self.nack_queue = nack_queue;
         let sources: SmallVec<[SourceKey; 16]> = self.by_source.values().copied().collect();
@@ -65,7 +65,7 @@ impl Graph {
         }
     }
 
-    /// Whether a source lives on this worker, or can come into being here.
+    /// Whether a source of this worker exists or can be created.
     pub(in crate::worker) fn is_here(&self, is: SourceRef, peers: &Peers) -> bool {
         match is {
             SourceRef::Track(track) => peers.slot(track.peer).is_some(),
@@ -73,7 +73,7 @@ impl Graph {
         }
     }
 
-    /// Another worker has one more route from a source of this one.
+    /// Adds a route of another worker to a source of this one.
     pub(in crate::worker) fn subscribe(
         &mut self,
         from: SourceRef,
@@ -83,7 +83,7 @@ impl Graph {
         now: Instant,
     ) {
         if !self.is_here(from, peers) {
-            others.send(worker, Command::SourceGone { source: from });
+            others.send(worker, Command::Source(from, SourceCommand::End));
             return;
         }
         let key = self.source_of(from, peers);
@@ -100,33 +100,26 @@ impl Graph {
         let format = source.format;
         others.send(
             worker,
-            Command::SourceFormat {
-                source: from,
-                format,
-            },
+            Command::Source(from, SourceCommand::SetFormat(format)),
         );
         for (encoding, clock) in clocks.into_iter().enumerate() {
             if let Some(clock) = clock {
                 let encoding = encoding as u8;
-                let clock = Command::SourceClock {
-                    source: from,
-                    encoding,
-                    clock,
-                };
+                let clock = Command::Source(from, SourceCommand::SetClock { encoding, clock });
                 others.send(worker, clock);
             }
         }
         if is_new {
             self.pass_cached(key, worker, others, counters);
         }
-        // The other worker could not ask: it learns only now that this is video.
+        // The other worker could not request one: it learns only now that this is video.
         let source = self.sources.get(key.0);
         if !source.is_some_and(|source| source.has_picture(now)) {
             self.want_keyframes(key);
         }
     }
 
-    /// Keeps keyframes of a source from now on, or no longer, here and where it is relayed to.
+    /// Sets how much is kept for new sinks, here and on other workers.
     pub(in crate::worker) fn keep_keyframe(
         &mut self,
         is: SourceRef,
@@ -146,8 +139,7 @@ impl Graph {
         self.set_format(key, format, others);
     }
 
-    /// What is kept of the pictures of a source goes on no longer, here and where it is relayed to. A message stays the last
-    /// one.
+    /// Drops the kept pictures of a source, here and on other workers. A kept message stays.
     pub(in crate::worker) fn drop_kept(&mut self, key: SourceKey, others: &OtherWorkers) {
         let format = self.sources.get(key.0).map(|source| source.format);
         if let Some(format) = format.filter(|it| it.keep.is_some() && it.messages.is_none()) {
@@ -157,7 +149,7 @@ impl Graph {
         }
     }
 
-    /// Says what a source is like, here and where it is relayed to.
+    /// Sets the format of a source, here and on other workers.
     pub(in crate::worker) fn set_format(
         &mut self,
         key: SourceKey,
@@ -171,11 +163,14 @@ impl Graph {
         let is = source.is;
         let watchers: SmallVec<[u16; 4]> = source.watchers.iter().map(|(w, _)| *w).collect();
         for worker in watchers {
-            others.send(worker, Command::SourceFormat { source: is, format });
+            others.send(
+                worker,
+                Command::Source(is, SourceCommand::SetFormat(format)),
+            );
         }
     }
 
-    /// Another worker has one route less from a source of this one.
+    /// Removes a route of another worker from a source of this one.
     pub(in crate::worker) fn unsubscribe(
         &mut self,
         from: SourceRef,
@@ -202,7 +197,7 @@ impl Graph {
         }
     }
 
-    /// Keeps what a sender report says, here and where the source is relayed to.
+    /// Sets the clock of an encoding, here and on other workers.
     pub(in crate::worker) fn set_clock(
         &mut self,
         key: SourceKey,
@@ -227,17 +222,13 @@ impl Graph {
         for worker in watchers {
             others.send(
                 worker,
-                Command::SourceClock {
-                    source: is,
-                    encoding,
-                    clock,
-                },
+                Command::Source(is, SourceCommand::SetClock { encoding, clock }),
             );
         }
     }
 
-    /// What a peer's data channels are as a source, if anybody has asked for it. Routes from them may have been there
-    /// before them.
+    /// Sets the format of a peer's data channels, if they are in use as a source. Routes may have
+    /// been added before.
     pub(in crate::worker) fn note_messages(&mut self, track: TrackRef, others: &OtherWorkers) {
         if let Some(key) = self.key(SourceRef::Track(track))
             && let Some(source) = self.sources.get(key.0)
@@ -251,7 +242,7 @@ impl Graph {
         }
     }
 
-    /// Another worker says what a source of its own is like. The last route from it may have ended meanwhile.
+    /// Sets the format of a source of another worker, if there still is a route from it.
     pub(in crate::worker) fn take_format(&mut self, is: SourceRef, format: SourceFormat) {
         let key = self.key(is);
         if let Some(source) = key.and_then(|key| self.sources.get_mut(key.0)) {
@@ -259,7 +250,7 @@ impl Graph {
         }
     }
 
-    /// Hands what is kept for new sinks to another worker, which is new to the source.
+    /// Passes the kept packets to a worker that is new to the source.
     fn pass_cached(
         &self,
         key: SourceKey,
@@ -270,7 +261,7 @@ impl Graph {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };
-        // What is held is passed on when it is relayed.
+        // Fresh packets are passed on when they are relayed.
         let held = source.fresh.first().map(|packet| packet.seq);
         let cached = source.cached().iter();
         let cached = cached.take_while(|packet| held.is_none_or(|held| packet.seq < held));
@@ -279,8 +270,8 @@ impl Graph {
         }
     }
 
-    /// A source ends: who relays it on other workers, and its routes on this one, which end, too. It no longer knows of them,
-    /// for each would be looked for among all others.
+    /// Takes the workers and routes that a source feeds. It forgets them first, as removing them
+    /// one by one is slow.
     pub(in crate::worker) fn take_audience(&mut self, key: SourceKey) -> (Vec<u16>, Vec<RouteId>) {
         let Some(source) = self.sources.get_mut(key.0) else {
             return (Vec::new(), Vec::new());
@@ -291,7 +282,7 @@ impl Graph {
         (watchers, ids.collect())
     }
 
-    /// A source is gone.
+    /// Removes a source.
     pub(in crate::worker) fn remove_source(&mut self, is: SourceRef, peers: &mut Peers) {
         let Some(key) = self.by_source.remove(&is) else {
             return;
@@ -305,7 +296,7 @@ impl Graph {
             .try_remove(key.0)
             .is_some_and(|it| it.is_listed)
         {
-            // Another source may get the key.
+            // The key may be used for another source.
             self.fresh.retain(|listed| *listed != key);
         }
     }

@@ -1,20 +1,21 @@
-//! What of the graph is new in a turn, and the order in which it is relayed.
+//! The fresh packets of a turn, and the order in which they are relayed.
 
 use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Graph;
-use crate::graph::{Packet, Source, SourceKey};
-use crate::worker::counters::Counters;
-use crate::worker::others::OtherWorkers;
+use portunus_graph::{Packet, Source, SourceKey};
 
-/// A source that is to be relayed in this turn, by its place among the others.
+use crate::worker::counters::Counters;
+use crate::worker::other_workers::OtherWorkers;
+
+/// A source that is relayed in this turn, in the order of relaying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::worker) struct Ready {
-    /// Slot of the first peer that it goes to: sources with the same one are relayed together.
+    /// The slot of the first peer that it goes to. Sources with the same one are relayed together.
     first: Option<usize>,
-    /// Serial of the peer that sends it; 0: none does.
+    /// The serial of the peer that sends it, or 0.
     publisher: u64,
     /// Long packets come first.
     is_audio: bool,
@@ -22,14 +23,14 @@ pub(in crate::worker) struct Ready {
 }
 
 impl Ready {
-    /// Whether two of them go to the same peers, probably.
+    /// Whether both sources probably go to the same peers.
     pub(in crate::worker) fn has_audience_of(&self, other: &Self) -> bool {
         self.first.is_some() && self.first == other.first
     }
 }
 
 impl Graph {
-    /// Has packets pushed to a source; they are relayed at the end of the turn.
+    /// Pushes packets to a source, to be relayed at the end of the turn.
     #[inline]
     pub(in crate::worker) fn take_in<T>(
         &mut self,
@@ -44,23 +45,23 @@ impl Graph {
         Some(taken)
     }
 
-    /// The sources with packets that are not yet relayed; those that go on to be held are given back.
+    /// Takes the sources with fresh packets. Those that are held go back by [`Graph::hold`].
     pub(in crate::worker) fn take_fresh(&mut self) -> Vec<SourceKey> {
         mem::take(&mut self.fresh)
     }
 
-    /// The packets of these sources are held.
+    /// Puts back sources whose packets are held.
     pub(in crate::worker) fn hold(&mut self, fresh: Vec<SourceKey>) {
         self.fresh = fresh;
     }
 
-    /// Whether the packets of a source had better wait for the rest of their frame.
+    /// Whether the packets of a source should wait for the rest of their frame.
     pub(in crate::worker) fn holds_back(&self, key: SourceKey, now: Instant) -> bool {
         let source = self.sources.get(key.0);
         source.is_some_and(|source| source.holds_back(now))
     }
 
-    /// Hands the packets of a source to other workers, each packet once a worker.
+    /// Passes the packets of a source to other workers, once to each.
     pub(in crate::worker) fn pass_on(
         &self,
         key: SourceKey,
@@ -75,7 +76,7 @@ impl Graph {
         }
     }
 
-    /// Notes that a source is to be relayed.
+    /// Queues a source to be relayed.
     pub(in crate::worker) fn make_ready(&mut self, key: SourceKey) {
         let Some(source) = self.sources.get_mut(key.0) else {
             return;
@@ -94,7 +95,7 @@ impl Graph {
         });
     }
 
-    /// What is to be relayed, in its order. The room that it takes is to be given back.
+    /// Takes the sources to relay, in order. Their memory goes back by [`Graph::relayed_all`].
     pub(in crate::worker) fn take_ready(&mut self) -> Vec<Ready> {
         let mut ready = mem::take(&mut self.ready);
         if ready.len() > 1 {
@@ -103,20 +104,20 @@ impl Graph {
         ready
     }
 
-    /// All of it was relayed.
+    /// Gives the memory back.
     pub(in crate::worker) fn relayed_all(&mut self, mut ready: Vec<Ready>) {
         ready.clear();
         self.ready = ready;
     }
 
-    /// The packets of a source, to be relayed. The room that they take is to be given back.
+    /// Takes the fresh packets of a source. Their memory goes back after relaying.
     #[inline]
     pub(in crate::worker) fn take_packets(&mut self, key: SourceKey) -> Vec<Arc<Packet>> {
         let source = self.sources.get_mut(key.0);
         source.map_or_else(Vec::new, |source| mem::take(&mut source.fresh))
     }
 
-    /// They were relayed.
+    /// Gives the memory back after relaying.
     #[inline]
     pub(in crate::worker) fn relayed_packets(
         &mut self,
@@ -127,7 +128,7 @@ impl Graph {
         self.return_packets(key, packets);
     }
 
-    /// They have yet to be relayed.
+    /// Puts back packets that are not relayed yet.
     pub(in crate::worker) fn return_packets(&mut self, key: SourceKey, packets: Vec<Arc<Packet>>) {
         if let Some(source) = self.sources.get_mut(key.0) {
             source.fresh = packets;

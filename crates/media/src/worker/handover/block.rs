@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes from which on a block is full: it stays in a core's second-level cache. A datagram more may make it longer.
+/// The size in bytes at which a block is full, so that it stays in a core's second-level cache. The
+/// last datagram may exceed it.
 const FULL: usize = 48 << 10;
-/// Datagrams from which on a block is full.
+/// The number of datagrams at which a block is full.
 const MOST: usize = 512;
 
 /// A datagram of a block.
@@ -15,15 +16,23 @@ struct Entry {
     len: usize,
 }
 
-/// Datagrams in the order in which they came.
+/// A datagram of a block, with the addresses that it was sent to and from.
+#[derive(Debug)]
+pub(in crate::worker) struct BlockDatagram<'a> {
+    pub(in crate::worker) local: IpAddr,
+    pub(in crate::worker) remote: SocketAddr,
+    pub(in crate::worker) datagram: &'a mut [u8],
+}
+
+/// Datagrams in order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(in crate::worker) struct Block {
     entries: Vec<Entry>,
     bytes: Vec<u8>,
 }
 
 impl Block {
-    /// Adds a datagram that came from `remote` to `local`.
+    /// Adds a datagram from `remote` to `local`.
     pub(super) fn push(&mut self, local: IpAddr, remote: SocketAddr, datagram: &[u8]) {
         self.bytes.extend_from_slice(datagram);
         self.entries.push(Entry {
@@ -33,27 +42,31 @@ impl Block {
         });
     }
 
-    /// Whether another datagram belongs into the next block.
+    /// Whether the next datagram belongs into another block.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() >= FULL || self.entries.len() >= MOST
     }
 
-    /// How many datagrams it has.
-    pub(super) fn len(&self) -> usize {
+    /// The number of datagrams.
+    pub(in crate::worker) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Its datagrams, each with the addresses that it came to and from.
-    pub(super) fn datagrams(&mut self) -> impl Iterator<Item = (IpAddr, SocketAddr, &mut [u8])> {
+    /// The datagrams, in order.
+    pub(in crate::worker) fn datagrams(&mut self) -> impl Iterator<Item = BlockDatagram<'_>> {
         let mut rest = self.bytes.as_mut_slice();
         self.entries.iter().filter_map(move |entry| {
             let (datagram, left) = std::mem::take(&mut rest).split_at_mut_checked(entry.len)?;
             rest = left;
-            Some((entry.local, entry.remote, datagram))
+            Some(BlockDatagram {
+                local: entry.local,
+                remote: entry.remote,
+                datagram,
+            })
         })
     }
 
-    /// Empties it. Its memory stays.
+    /// Removes all datagrams, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();
@@ -74,7 +87,12 @@ mod tests {
                 block.push(address(99).ip(), address(n), &datagram);
             }
             assert_eq!(block.len(), 5);
-            for (n, (local, remote, datagram)) in (0..).zip(block.datagrams()) {
+            for (n, handed) in (0..).zip(block.datagrams()) {
+                let BlockDatagram {
+                    local,
+                    remote,
+                    datagram,
+                } = handed;
                 assert_eq!((local, remote), (address(99).ip(), address(n)));
                 assert_eq!(datagram, vec![n + round; 100 * usize::from(n)]);
                 datagram.fill(0);

@@ -1,4 +1,5 @@
-//! What connects two workers that share a port: blocks of datagrams one way, emptied blocks and claims the other.
+//! Connects workers that share a port: blocks of datagrams one way, emptied blocks and claims the
+//! other.
 
 use std::sync::Arc;
 
@@ -8,39 +9,40 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::block::Block;
 use crate::worker::peers::Claim;
 
-/// Blocks on their way to a worker: some 12 MiB, 80 ms of 1 Gbit/s.
+/// The maximum number of blocks to a worker: some 12 MiB, 80 ms of 1 Gbit/s.
 const RING: usize = 256;
-/// Emptied blocks on their way back. What finds no room is freed.
+/// The maximum number of emptied blocks on their way back. Further ones are freed.
 const SPARE: usize = 4;
 
-/// Claims for a worker. Their number is bounded by what its peers' owners send: see [`Claim`].
+/// Claims for a worker. Their number is limited by what the clients of its peers send, see
+/// [`Claim`].
 pub(super) type Claims = Arc<SegQueue<Claim>>;
 
-/// The ways between one worker and another.
+/// The connections between two workers.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What the next datagrams for the other are put into.
+    /// The block for the next datagrams.
     pub(super) filling: Block,
     pub(super) to: Producer<Block>,
     /// Blocks of this worker that the other has emptied.
     pub(super) emptied: Consumer<Block>,
     pub(super) from: Consumer<Block>,
-    /// Where blocks of the other go back to.
+    /// Returns blocks to the other worker.
     pub(super) back: Producer<Block>,
-    /// The claims that the other takes.
+    /// The claims for the other worker.
     pub(super) claims: Claims,
 }
 
-/// One worker's ways to all others that share its port, indexed by the other worker.
+/// The connections of a worker to all others that share its port, by their index.
 #[derive(Debug)]
 pub(crate) struct Links {
     pub(super) others: Vec<Option<Link>>,
-    /// The claims that this worker takes.
+    /// The claims for this worker.
     pub(super) claims: Claims,
 }
 
 impl Links {
-    /// The ways of all workers.
+    /// Returns the connections of all workers.
     pub(crate) fn connect(workers: usize) -> Vec<Option<Links>> {
         let claims: Vec<Claims> = (0..workers).map(|_| Claims::default()).collect();
         let mut all: Vec<Links> = claims

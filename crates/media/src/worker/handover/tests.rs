@@ -1,6 +1,10 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portunus_rtc::testing::{Side, credentials, video};
 use portunus_rtc::{LocalCandidate, candidate_lines};
@@ -8,27 +12,28 @@ use portunus_sdp::negotiated::{DtlsRole, Negotiated, RemoteTransport};
 
 use super::*;
 use crate::PeerId;
-use crate::command::Command;
+use crate::command::{Command, PeerCommand};
 use crate::testing::{Bare, sharing};
 use crate::user_fragment::with_worker;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Of virtual time.
+/// In virtual time.
 const STEP: Duration = Duration::from_millis(10);
 const WORKERS: u16 = 3;
 
-/// A peer, and what it does.
+/// A peer, and its behavior.
 struct Client {
     side: Side,
     worker: u16,
-    /// Where its datagrams come from.
+    /// The source of its datagrams.
     address: SocketAddr,
-    /// Its checks come from there, too: it forges their source.
+    /// A forged source of its checks.
     forges: Option<SocketAddr>,
     is_reachable: bool,
 }
 
-/// Workers that share a port, and peers. The kernel gives the datagrams of an address to the worker with the number of its port.
+/// Workers that share a port, and peers. The datagrams of an address come to the worker with the
+/// number of its port, as the kernel would choose it.
 struct Stage {
     workers: Vec<Bare>,
     clients: Vec<Client>,
@@ -57,7 +62,7 @@ impl Stage {
         }
     }
 
-    /// Another peer of `worker`.
+    /// Adds a peer of `worker`.
     fn meet(&mut self, worker: u16, address: SocketAddr, is_lite: bool) -> usize {
         let index = self.clients.len();
         let mut side = Side::new(&format!("client{index}"), address, false, DtlsRole::Client);
@@ -67,11 +72,13 @@ impl Stage {
         ice.ufrag = with_worker(&ice.ufrag, worker);
         let bare = &self.workers[usize::from(worker)];
         let peer = Self::id(index, worker);
-        bare.inbox.send(Command::CreatePeer {
+        bare.inbox.send(Command::Peer(
             peer,
-            ice: ice.clone(),
-            controlling: false,
-        });
+            PeerCommand::Create {
+                ice: ice.clone(),
+                controlling: false,
+            },
+        ));
         let mut transport = side.describe();
         if !is_lite {
             // As browsers that hide their addresses.
@@ -79,7 +86,8 @@ impl Stage {
         }
         let media = vec![video("0", 1_000)];
         let negotiated = Box::new(Negotiated { transport, media });
-        bare.inbox.send(Command::Negotiate { peer, negotiated });
+        bare.inbox
+            .send(Command::Peer(peer, PeerCommand::Negotiate(negotiated)));
         let server = RemoteTransport {
             ice,
             ice_lite: false,
@@ -98,7 +106,7 @@ impl Stage {
         index
     }
 
-    /// A datagram comes to the worker that the kernel chooses.
+    /// Passes a datagram to the worker that the kernel chooses.
     fn come(&mut self, from: SocketAddr, datagram: &mut [u8]) {
         let by = usize::from(from.port() % WORKERS);
         let bare = &mut self.workers[by];
@@ -127,7 +135,7 @@ impl Stage {
                     let there = there.filter(|it| it.address == to && it.is_reachable);
                     for client in there {
                         let mut datagram = datagram.clone();
-                        // It believes to be where it was at first.
+                        // It assumes its first address.
                         let here = client.side.config.candidates[0].base;
                         let transport = &mut client.side.transport;
                         transport.receive(now, here, bare.local, &mut datagram);
@@ -163,7 +171,8 @@ impl Stage {
         here && client.side.transport.is_connected()
     }
 
-    /// Who gets what comes from an address and is no check, as the worker sees it to which it comes.
+    /// The owner of datagrams from an address that are no checks, as seen by the worker that gets
+    /// them.
     fn claimant(&self, address: SocketAddr) -> Option<u16> {
         let by = usize::from(address.port() % WORKERS);
         self.workers[by].worker.peers.claimant(address)
@@ -177,7 +186,7 @@ impl Stage {
     }
 }
 
-/// An address whose datagrams come to `worker`.
+/// Returns an address whose datagrams come to `worker`.
 fn at(worker: u16, n: u16) -> SocketAddr {
     let first = 30_000_u16.next_multiple_of(WORKERS);
     ([127, 0, 0, 1], first + n * WORKERS + worker).into()
@@ -196,10 +205,10 @@ fn a_peer_connects_by_the_socket_of_any_worker() {
         stage.run(120 * SECOND);
         assert!(stage.is_connected(peer), "{by}");
         assert_eq!(stage.claimant(at(by, 0)), (by != 1).then_some(1));
-        // Nothing stays of a peer that ends.
+        // Nothing of a removed peer is left.
         let id = Stage::id(peer, 1);
         let inbox = &stage.workers[1].inbox;
-        inbox.send(Command::ClosePeer { peer: id });
+        inbox.send(Command::Peer(id, PeerCommand::Close));
         stage.run(SECOND / 10);
         assert_eq!(stage.claimant(at(by, 0)), None);
     }
@@ -275,7 +284,7 @@ fn an_address_goes_to_who_answers_there_once_its_peer_does_not() {
     assert!(stage.is_connected(second));
 }
 
-/// As [`portunus_rtc::testing`] makes them, but nobody knows the password.
+/// As those of [`portunus_rtc::testing`], but nobody knows the password.
 fn check_of_stranger(ufrag: &str) -> Vec<u8> {
     let username = format!("{ufrag}:you");
     let len = username.len();
@@ -309,7 +318,7 @@ fn checks_without_the_password_claim_nothing_and_few_of_them_are_handed_over() {
         let from = SocketAddr::from(([192, 0, 2, 1], n));
         assert_eq!(stage.workers[0].worker.peers.claimant(from), None);
     }
-    // Nor do those for workers that there are not, nor long ones.
+    // Nor are those for missing workers, or long ones.
     let handed = stage.handed();
     for ufrag in ["server0//", "x", ""] {
         stage.come(at(0, 5), &mut check_of_stranger(ufrag));
@@ -321,7 +330,7 @@ fn checks_without_the_password_claim_nothing_and_few_of_them_are_handed_over() {
     assert_eq!(stage.handed(), handed);
 }
 
-/// Nothing is allocated for what is handed over all the time.
+/// Handing over allocates nothing in steady state.
 #[test]
 fn emptied_blocks_are_filled_again() {
     let mut stage = Stage::new();
@@ -333,7 +342,7 @@ fn emptied_blocks_are_filled_again() {
         from.handover.send(&from.others);
         let to = &mut stage.workers[1].worker;
         let mut block = to.handover.take_block(0).unwrap();
-        let place = block.datagrams().next().unwrap().2.as_ptr();
+        let place = block.datagrams().next().unwrap().datagram.as_ptr();
         assert!(round < 3 || seen.contains(&place), "{round}");
         seen.push(place);
         to.handover.give_back(0, block);

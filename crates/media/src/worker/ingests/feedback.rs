@@ -5,10 +5,10 @@ use std::time::Instant;
 use super::Ingests;
 use crate::ingest::{IngestId, Remote};
 
-/// When there is feedback for senders.
+/// When feedback for senders is due.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum FeedbackDue {
-    /// That is to be found out.
+    /// Unknown.
     #[default]
     Unknown,
     /// Not before something changes.
@@ -16,11 +16,11 @@ pub(super) enum FeedbackDue {
     At(Instant),
 }
 
-/// Room for the feedback that a sender gets at a time.
+/// Room for the feedback to one sender.
 const DATAGRAM: usize = 256;
 
 impl Ingests {
-    /// When there is feedback for a sender.
+    /// Returns when feedback is due.
     pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
         match self.feedback_due {
             FeedbackDue::Unknown | FeedbackDue::Never => None,
@@ -28,12 +28,12 @@ impl Ingests {
         }
     }
 
-    /// There may be new feedback for a sender.
+    /// Notes that there may be new feedback for a sender.
     pub(super) fn changed(&mut self) {
         self.feedback_due = FeedbackDue::Unknown;
     }
 
-    /// Somebody needs a keyframe of an ingest.
+    /// Requests a keyframe of an ingest.
     pub(in crate::worker) fn want_keyframe(&mut self, id: IngestId, encoding: u8) {
         if let Some(ingest) = self.get_mut(id) {
             ingest.upstream.want_keyframe(encoding);
@@ -87,12 +87,13 @@ impl Ingests {
         self.feedback_due = next.map_or(FeedbackDue::Never, FeedbackDue::At);
     }
 
-    /// An ingest of a leg of which a keyframe is to be asked for.
+    /// Takes the next ingest of a leg of which a keyframe is needed.
     pub(in crate::worker) fn next_asked(&mut self) -> Option<IngestId> {
         self.asked.pop()
     }
 
-    /// Some viewer of an ingest can take so much; says whether the ingest is here.
+    /// Notes the bitrate that a viewer of an ingest can take. Returns whether the ingest is on this
+    /// worker.
     pub(in crate::worker) fn viewer_takes(
         &mut self,
         id: IngestId,

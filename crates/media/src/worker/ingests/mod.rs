@@ -1,7 +1,7 @@
-//! The ingests of a worker: which there are, and how they come and go.
+//! The ingests of a worker: added, changed and removed.
 
 mod feedback;
-mod receive;
+mod intake;
 mod rtcp;
 
 use std::collections::{HashMap, VecDeque};
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Registry, Token};
+use portunus_graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Ssrc};
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::graph::Graph;
-use super::others::OtherWorkers;
+use super::other_workers::OtherWorkers;
 use super::peers::{IngestLevels, Peers};
 use crate::command::NewIngest;
-use crate::graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
 use crate::ingest::{
     Continuity, IngestFeed, IngestId, IngestMedia, IngestStatus, Listening, PacketReceiver,
     ParameterSets, Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
@@ -30,30 +30,30 @@ use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
 
 use feedback::FeedbackDue;
-pub(super) use receive::Intake;
+pub(super) use intake::{Intake, OwnHead};
 
-/// The poll's tokens from here on are those of ingest sockets.
+/// The first of the poll's tokens for sockets of ingests.
 const FIRST_TOKEN: usize = 16;
 
-/// All ingests of a worker. What holds:
+/// All ingests of a worker. Invariants:
 ///
-/// - An ingest has a slot for as long as it is there, and is found by its id all the time.
-/// - A socket is listened to by the poll for as long as ingests are its members, and an ingest knows its sockets.
-/// - A socket that may have something is in the queue once.
+/// - An ingest keeps its slot, and can be found by its id.
+/// - The poll watches a socket as long as ingests are its members. An ingest knows its sockets.
+/// - A readable socket is queued once.
 pub(super) struct Ingests {
-    /// The number of the worker.
+    /// The index of the worker.
     worker: u16,
     slots: Slab<Ingest>,
     by_id: HashMap<IngestId, usize>,
     ports: Slab<Port>,
-    /// Ports that may have something.
+    /// Sockets that may be readable.
     ready: VecDeque<usize>,
-    /// Slots of the ingests that are fed by the control plane.
+    /// The slots of ingests that the control plane feeds.
     fed: Vec<usize>,
     feedback_due: FeedbackDue,
-    /// Those that legs are to ask for keyframes.
+    /// Ingests of legs of which keyframes are needed.
     asked: Vec<IngestId>,
-    /// How many there are, and are to be, for whoever chooses a worker.
+    /// The number of present and coming ingests, by which workers are chosen.
     count: Arc<AtomicUsize>,
 }
 
@@ -65,14 +65,14 @@ struct Port {
     is_ready: bool,
 }
 
-/// What a socket is for.
+/// The use of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Rtp,
     Rtcp,
 }
 
-/// An ingest that a socket is for.
+/// An ingest that uses a socket.
 #[derive(Debug, Clone, Copy)]
 struct Member {
     /// Its slot.
@@ -80,17 +80,17 @@ struct Member {
     takes: Takes,
 }
 
-/// Which packets of a socket are for an ingest.
+/// The packets of a socket that an ingest takes.
 #[derive(Debug, Clone, Copy)]
 enum Takes {
-    /// All: they are of this encoding.
+    /// All, as packets of this encoding.
     All(u8),
-    /// Those with so many SSRCs from this one on, the lowest encoding first.
+    /// Those with this number of consecutive SSRCs, the lowest encoding first.
     Ssrcs(Ssrc, u8),
 }
 
 impl Member {
-    /// The ingest and encoding of a packet, if it is for it.
+    /// Returns the encoding of a packet, if the member takes it.
     fn encoding(&self, datagram: &[u8]) -> Option<(usize, u8)> {
         let encoding = match self.takes {
             Takes::All(encoding) => encoding,
@@ -110,7 +110,7 @@ struct Ingest {
     source: SourceKey,
     media: IngestMedia,
     status: Arc<IngestStatus>,
-    /// What it did not take lately.
+    /// Recent refusals.
     refusals: Refusals,
     enabled: bool,
     extensions: ExtensionMap,
@@ -118,11 +118,11 @@ struct Ingest {
     upstream: Upstream,
     /// There may be new feedback.
     upstream_changed: bool,
-    /// Listens to what it brings, if anybody wants to know who talks.
+    /// Measures audio levels, if wanted.
     levels: Option<Box<IngestLevels>>,
     feed: Option<PacketReceiver>,
     ports: SmallVec<[usize; 4]>,
-    /// The port that reports go out by.
+    /// The socket for reports.
     rtcp: Option<usize>,
 }
 
@@ -131,15 +131,15 @@ struct Encoding {
     protection: Option<Protection>,
     continuity: Continuity,
     inspector: Inspector,
-    /// Changes where a sender begins anew.
+    /// Changes when the sender restarts.
     stretch: u8,
     skew: Option<Skew>,
-    /// The picture that parameter sets were sent before last.
+    /// The timestamp of the picture for which parameter sets were last sent.
     introduced: Option<u32>,
 }
 
 impl Ingests {
-    /// Those of the worker with this number.
+    /// Returns the ingests of a worker.
     pub(super) fn new(worker: u16, count: Arc<AtomicUsize>) -> Self {
         Self {
             worker,
@@ -176,7 +176,7 @@ impl Ingests {
         self.slots.get_mut(*slot)
     }
 
-    /// Listens to an ingest, or no more.
+    /// Sets whether an ingest is measured, and for whom.
     pub(super) fn listen(&mut self, id: IngestId, listening: Option<Listening>) {
         let Some(ingest) = self.get_mut(id) else {
             return;
@@ -189,7 +189,7 @@ impl Ingests {
         ingest.levels.get_or_insert_with(levels).listen(listening);
     }
 
-    /// An ingest comes, and the source that it is.
+    /// Adds an ingest and its source.
     pub(super) fn add(
         &mut self,
         new: NewIngest,
@@ -289,7 +289,7 @@ impl Ingests {
             IngestFeed::Thread => {}
             IngestFeed::Packets(feed) => {
                 if let Some(inbox) = others.own_inbox() {
-                    feed.attach(Arc::clone(inbox));
+                    feed.attach(Arc::clone(inbox.wakeup()));
                 }
                 self.fed.push(slot);
                 if let Some(ingest) = self.slots.get_mut(slot) {
@@ -304,7 +304,7 @@ impl Ingests {
         if let IngestMedia::Data(data) = options.media
             && data.keep_last
         {
-            // Every message displaces the one before.
+            // Each message replaces the one before.
             let last = KeyframeCache {
                 max_age: Duration::ZERO,
                 max_bytes: 0,
@@ -378,20 +378,19 @@ impl Ingests {
                 encoding.continuity.resume();
             }
         }
-        // Once more when it is enabled: other workers may have had some on their way.
+        // Once more when it is enabled, as packets to other workers may have been on their way.
         graph.drop_kept(source, others);
         if enabled {
             graph.want_keyframes(source);
         }
     }
 
-    /// The slot of an ingest, for as long as it is there.
+    /// Returns the slot of an ingest.
     pub(super) fn slot(&self, id: IngestId) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// What comes is of these payload types from now on, each with what it holds and the RTP clock of that, the first one first. A leg
-    /// asks for keyframes of it.
+    /// Sets the payload types of an ingest of a leg, the main one first.
     pub(super) fn set_payloads(
         &mut self,
         id: IngestId,
@@ -425,7 +424,7 @@ impl Ingests {
         }
     }
 
-    /// Replaces the parameter sets that are put before pictures.
+    /// Sets the parameter sets to send before pictures.
     pub(super) fn set_parameter_sets(&mut self, id: IngestId, sets: Option<ParameterSets>) {
         if let Some(ingest) = self.get_mut(id)
             && let IngestMedia::Rtp(media) = &mut ingest.media
@@ -434,7 +433,7 @@ impl Ingests {
         }
     }
 
-    /// An ingest goes; says whether it was there. The source that it was is to be ended.
+    /// Removes an ingest. Returns whether it existed. Its source has to be removed, too.
     pub(super) fn remove(&mut self, id: IngestId, registry: &Registry) -> bool {
         let slot = self.by_id.remove(&id);
         let removed = slot.and_then(|slot| Some((slot, self.slots.try_remove(slot)?)));
@@ -450,7 +449,7 @@ impl Ingests {
             }
             if let Some(port) = self.ports.try_remove(index) {
                 let fd = port.socket.as_fd().as_raw_fd();
-                // Closing it ends the registration too.
+                // Closing it ends the registration, too.
                 let _ = registry.deregister(&mut SourceFd(&fd));
             }
             self.ready.retain(|ready| *ready != index);

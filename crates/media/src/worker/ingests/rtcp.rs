@@ -1,4 +1,4 @@
-//! RTCP of ingests: who is to be answered, and what time it is by the sender's clock.
+//! RTCP of ingests: learns the sender's address and clock.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -6,12 +6,12 @@ use std::time::Instant;
 use portunus_rtc::streams::SenderClock;
 use portunus_rtp::rtcp::{Compound, Packet as Rtcp};
 
-use super::receive::Intake;
+use super::intake::Intake;
 use super::{Encoding, Ingests};
 use crate::ingest::{Refused, Remote};
 
 impl Ingests {
-    /// Takes a datagram of an ingest's RTCP port: whoever sends it is who to answer.
+    /// Takes a datagram to an RTCP port, and learns its sender's address.
     pub(in crate::worker) fn take_rtcp(
         &mut self,
         slot: usize,
@@ -25,7 +25,7 @@ impl Ingests {
         if !ingest.enabled {
             return;
         }
-        // RTP is as good as RTCP to learn the address by.
+        // The address of RTP is as good as that of RTCP.
         if datagram.len() < 8 || datagram.first().is_none_or(|first| first >> 6 != 2) {
             let port = ingest.rtcp;
             self.refuse(
@@ -56,7 +56,7 @@ impl Ingests {
         }
     }
 
-    /// What a sender report says sets the source's clock.
+    /// Sets the clock of the source by a sender report.
     pub(in crate::worker) fn take_report(
         &self,
         (slot, encoding): (usize, u8),

@@ -1,59 +1,58 @@
-//! The legs of a worker: which there are, what they are told, and how they go.
+//! The legs of a worker: added, changed and removed.
 
-mod due;
-mod receive;
+mod intake;
 mod relay;
+mod timers;
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
 use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Registry, Token};
+use portunus_graph::SourceKey;
 use portunus_rtc::streams::NtpClock;
 use portunus_sdp::negotiated::Codec;
 use slab::Slab;
 
 use super::graph::Graph;
 use super::ingests::Ingests;
-use super::others::OtherWorkers;
+use super::other_workers::OtherWorkers;
 use super::peers::Peers;
-use crate::command::NewIngest;
-use crate::graph::SourceKey;
+use crate::command::{LegSetup, NewIngest};
 use crate::ingest::{IngestFeed, IngestOptions, IngestSocket, MAX_PACKET};
-use crate::leg::{LegGates, LegId, LegRemote, LegState, LegStatus, LegTones, NewLeg};
+use crate::leg::{LegGates, LegId, LegOptions, LegRemote, LegState, LegTones, ReportContents};
 use crate::sys::{SendCounters, enable_gro, keep_errors};
 use crate::{RouteId, RouteOptions, SourceRef};
 
-use due::Scheduled;
+use timers::Scheduled;
 
-/// The poll's tokens from here on are those of legs: no worker has so many forwarders.
+/// The first of the poll's tokens for sockets of legs. No worker has so many forwarders.
 const FIRST_TOKEN: usize = 1 << 25;
-/// Room for a packet with extensions and tag.
+/// Room for a packet with extensions and tag, in bytes.
 const ROOM: usize = MAX_PACKET + 128;
 
-/// All legs of a worker. What holds:
+/// All legs of a worker. Invariants:
 ///
-/// - A leg has a slot for as long as it is there, is found by its id all the time, and has an ingest of its own.
-/// - A leg is among the legs of its source, if it has one.
-/// - A socket that may have something is in the queue once.
+/// - A leg keeps its slot, can be found by its id, and has an ingest of its own.
+/// - A leg is listed by its source, if it has one.
+/// - A readable socket is queued once.
 pub(super) struct Legs {
-    /// The number of the worker.
+    /// The index of the worker.
     worker: u16,
     slots: Slab<Leg>,
     by_id: HashMap<LegId, usize>,
-    /// Sockets that may have something.
+    /// Sockets that may be readable.
     ready: VecDeque<Place>,
     due: BinaryHeap<Scheduled>,
-    /// Where datagrams are written.
+    /// The buffer for outgoing datagrams.
     room: Box<[u8; ROOM]>,
     clock: NtpClock,
     sent: SendCounters,
 }
 
-/// A socket of a leg, by the leg's slot.
+/// A socket of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     leg: usize,
@@ -90,11 +89,11 @@ struct Leg {
     rtcp: Port,
     /// The slot of its ingest.
     ingest: usize,
-    /// What is routed into it.
+    /// The source that is sent to the far end.
     source: Option<(SourceRef, SourceKey)>,
-    /// Whose keys are passed on.
+    /// The source whose keys are passed on.
     keys: Option<(SourceRef, SourceKey)>,
-    /// When it is looked at.
+    /// Its timer.
     scheduled: Option<Instant>,
 }
 
@@ -124,7 +123,7 @@ impl Leg {
         self.source.map(|(_, key)| key)
     }
 
-    /// Sends a datagram of RTP; says whether it left.
+    /// Sends an RTP datagram. Returns whether it was sent.
     fn send(&mut self, datagram: &[u8]) -> bool {
         let Some(to) = self.state.incoming.rtp.current() else {
             return false;
@@ -141,13 +140,13 @@ impl Leg {
 impl Port {
     fn send(&self, datagram: &[u8], to: SocketAddr) -> bool {
         let once = || self.socket.send(datagram, to);
-        // An error of an earlier datagram is told instead of this one's being sent.
+        // An error of an earlier datagram is returned instead of sending this one.
         once().or_else(|_| once()).is_ok()
     }
 }
 
 impl Legs {
-    /// Those of the worker with this number; reports are of this clock.
+    /// Returns the legs of a worker. Reports use this clock.
     pub(super) fn new(worker: u16, clock: NtpClock) -> Self {
         Self {
             worker,
@@ -187,10 +186,10 @@ impl Legs {
         Some((slot, self.slots.get_mut(slot)?))
     }
 
-    /// A leg comes, and the ingest that it is.
+    /// Adds a leg and its ingest.
     pub(super) fn add(
         &mut self,
-        (id, new, status): (LegId, NewLeg, Arc<LegStatus>),
+        LegSetup { id, new, status }: LegSetup,
         ingests: &mut Ingests,
         (graph, peers): (&mut Graph, &mut Peers),
         others: &OtherWorkers,
@@ -213,8 +212,12 @@ impl Legs {
             enable_gro(&new.rtp);
         }
         keep_errors(&new.rtp);
-        let hears = (new.silence, new.hears_source, new.hears_unknown);
-        let state = LegState::new(id, hears, new.tell, status);
+        let options = LegOptions {
+            silence: new.silence,
+            hears_source: new.hears_source,
+            hears_unknown: new.hears_unknown,
+        };
+        let state = LegState::new(id, options, new.tell, status);
         let slot = self.slots.insert(Leg {
             id,
             state,
@@ -241,7 +244,7 @@ impl Legs {
         }
     }
 
-    /// A leg's far end is there, and this was agreed on with it.
+    /// Sets what was agreed on with the far end of a leg.
     pub(super) fn set_remote(
         &mut self,
         id: LegId,
@@ -259,7 +262,7 @@ impl Legs {
         self.schedule(slot);
     }
 
-    /// Opens and closes the ways of a leg.
+    /// Opens and closes the gates of a leg.
     pub(super) fn set_gates(
         &mut self,
         id: LegId,
@@ -278,7 +281,7 @@ impl Legs {
         self.schedule(slot);
     }
 
-    /// Presses keys.
+    /// Sends telephone events.
     pub(super) fn send_tones(&mut self, id: LegId, tones: &LegTones, now: Instant) {
         if let Some((slot, leg)) = self.get_mut(id) {
             leg.state.add_tones(tones, now);
@@ -286,7 +289,7 @@ impl Legs {
         }
     }
 
-    /// What is routed into a leg comes from this source from now on.
+    /// Sends another source to the far end of a leg.
     pub(super) fn route(
         &mut self,
         id: LegId,
@@ -300,7 +303,8 @@ impl Legs {
         };
         let before = leg.source;
         if from.is_none() || before.map(|(before, _)| before) != from {
-            // The new one first: a source of another worker that both are stays.
+            // Joins the new source first, so that a source of another worker stays if it is the
+            // same.
             let next =
                 from.and_then(|from| Some((from, graph.join_leg(from, slot, peers, others)?)));
             leg.source = next;
@@ -314,7 +318,7 @@ impl Legs {
         self.want_keyframe(slot, graph);
     }
 
-    /// The keys that a source brings go to the far end of a leg from now on.
+    /// Passes the keys of a source on to the far end of a leg.
     pub(super) fn pass_keys(
         &mut self,
         id: LegId,
@@ -332,7 +336,7 @@ impl Legs {
         leg.state.begin_keys();
     }
 
-    /// The leg whose route this is, and where it is from.
+    /// Returns the leg with this route, and its source.
     pub(super) fn source_of(&self, route: RouteId) -> Option<(LegId, Option<SourceKey>)> {
         let id = LegId {
             worker: route.worker,
@@ -342,7 +346,7 @@ impl Legs {
         Some((id, leg.key()))
     }
 
-    /// What is routed into a leg goes on from another source, with the same options.
+    /// Continues a leg from another source, with the same options.
     pub(super) fn redirect(
         &mut self,
         id: LegId,
@@ -356,7 +360,7 @@ impl Legs {
         }
     }
 
-    /// A source ends: nothing is routed from it any more.
+    /// Removes a source that ends from all legs.
     pub(super) fn end_all(&mut self, key: SourceKey, graph: &mut Graph) {
         let source = graph.source_mut(key);
         let legs = source.map(|source| std::mem::take(&mut source.legs));
@@ -371,7 +375,8 @@ impl Legs {
         }
     }
 
-    /// A leg goes, and says so to its far end; says whether it was there. Its ingest is to be removed.
+    /// Removes a leg, and says goodbye to its far end. Returns whether it existed. Its ingest has
+    /// to be removed, too.
     pub(super) fn remove(
         &mut self,
         id: LegId,
@@ -383,7 +388,11 @@ impl Legs {
         let Some(slot) = self.slot(id) else {
             return false;
         };
-        self.report(slot, (false, true), graph, now);
+        let contents = ReportContents {
+            keyframe: false,
+            bye: true,
+        };
+        self.report(slot, contents, graph, now);
         self.by_id.remove(&id);
         let Some(leg) = self.slots.try_remove(slot) else {
             return false;
@@ -393,14 +402,14 @@ impl Legs {
         }
         for port in [&leg.rtp, &leg.rtcp] {
             let fd = port.socket.as_fd().as_raw_fd();
-            // Closing it ends the registration too.
+            // Closing it ends the registration, too.
             let _ = registry.deregister(&mut SourceFd(&fd));
         }
         self.ready.retain(|place| place.leg != slot);
         true
     }
 
-    /// Asks for a keyframe of what is routed into a leg.
+    /// Requests a keyframe of the source of a leg.
     fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
         let leg = self.slots.get(slot);
         let Some((leg, key)) = leg.and_then(|leg| Some((leg, leg.key()?))) else {
@@ -412,7 +421,7 @@ impl Legs {
         }
     }
 
-    /// What legs have sent, with `others`.
+    /// Adds what legs have sent to `others`.
     pub(super) fn counted(&self, others: SendCounters) -> SendCounters {
         SendCounters {
             datagrams: others.datagrams + self.sent.datagrams,
@@ -424,7 +433,7 @@ impl Legs {
     }
 }
 
-/// Counts a datagram that was to be sent.
+/// Counts a datagram.
 fn count(sent: &mut SendCounters, len: usize, left: bool) {
     sent.calls += 1;
     match left {

@@ -1,17 +1,17 @@
-//! From a source to the far ends of the legs that it is routed into.
+//! Relays sources to the far ends of the legs that they are routed to.
 
 use std::time::Instant;
 
+use portunus_graph::{Sent, SourceKey};
 use portunus_sdp::negotiated::Codec;
 use smallvec::SmallVec;
 
 use super::{Legs, count};
-use crate::graph::{Sent, SourceKey};
-use crate::leg::Wrote;
+use crate::leg::Written;
 use crate::worker::graph::Graph;
 
 impl Legs {
-    /// Sends the packets again that the far end of a leg has lost, as far as their sources remember them.
+    /// Sends packets again that the far end of a leg has lost, if their sources still store them.
     pub(super) fn send_again(&mut self, slot: usize, graph: &Graph) {
         let Some(leg) = self.slots.get_mut(slot) else {
             return;
@@ -33,7 +33,7 @@ impl Legs {
         }
     }
 
-    /// Sends the packets of this turn to the far ends that get what a source brings.
+    /// Sends the fresh packets of a source to its legs.
     pub(in crate::worker) fn feed(&mut self, key: SourceKey, graph: &mut Graph, now: Instant) {
         let Some(source) = graph.source(key) else {
             return;
@@ -59,13 +59,13 @@ impl Legs {
                     leg.state.hear(packet, now);
                 }
                 match leg.state.write(key, packet, &format, &mut self.room[..]) {
-                    Wrote::Datagram(len) => {
+                    Written::Datagram(len) => {
                         let datagram = self.room.get(..len).unwrap_or_default();
                         let left = leg.send(datagram);
                         count(&mut self.sent, len, left);
                     }
-                    Wrote::Unshared => leg.state.status.note_unshared(),
-                    Wrote::Nothing => {}
+                    Written::Unshared => leg.state.status.note_unshared(),
+                    Written::Nothing => {}
                 }
             }
             let wanted = leg.state.outgoing.keyframe_wanted(format.encodings, now);

@@ -1,4 +1,4 @@
-//! How forwarders of a worker reach the network: one socket for all that they send, and those of their RTCP.
+//! The network side of forwarders: one socket for all that they send, and those of their RTCP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,22 +21,22 @@ use crate::outlet::{ForwardRtcp, OutletEnd};
 use crate::sys::{MediaSocket, ReceiveBatch, SendBatch, SendCounters, forward_batch};
 use crate::worker::graph::Graph;
 
-/// The poll's tokens from here on are those of forwarders' RTCP: no worker has so many ingests.
+/// The first of the poll's tokens for the RTCP of forwarders. No worker has so many ingests.
 const FIRST_TOKEN: usize = 1 << 24;
-/// Messages a recvmmsg call, and calls for one socket a turn.
+/// The number of messages per recvmmsg call, and of calls per socket and turn.
 const MESSAGES: usize = 8;
 const CALLS: usize = 4;
 
-/// What all forwarders of a worker send by.
+/// The socket by which all forwarders of a worker send.
 pub(super) struct ForwardOut {
     socket: MediaSocket,
     pub(super) batch: SendBatch,
-    /// Messages that the kernel would not send.
+    /// Messages that the kernel did not send.
     refused: u64,
 }
 
 impl ForwardOut {
-    /// Opens a socket for both families, or for IPv4 where there is no IPv6.
+    /// Opens a socket for both families, or for IPv4 if there is no IPv6.
     pub(super) fn open() -> io::Result<Self> {
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
         let socket = MediaSocket::bind(any)
@@ -49,12 +49,12 @@ impl ForwardOut {
         })
     }
 
-    /// Room for a datagram, to be committed to the batch.
+    /// Returns room for a datagram, to be committed to the batch.
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.batch.room(&self.socket)
     }
 
-    /// Sends a message of any length at once.
+    /// Sends a message of any length immediately.
     pub(super) fn send_message(&mut self, message: &[u8], to: SocketAddr) {
         let to = match to.ip() {
             IpAddr::V4(ip) if self.socket.local().is_ipv6() => {
@@ -66,14 +66,14 @@ impl ForwardOut {
         self.refused += u64::from(sent.is_err());
     }
 
-    /// Sends what was written to [`ForwardOut::room`] by a connected socket, at once.
+    /// Sends the content of [`ForwardOut::room`] by a connected socket immediately.
     pub(super) fn send_by(&mut self, socket: &SharedSocket, len: usize) {
         let bytes = self.room().get(..len);
         let sent = bytes.map(|bytes| socket.send_connected(bytes));
         self.refused += u64::from(!matches!(sent, Some(Ok(_))));
     }
 
-    /// A message is too long.
+    /// Counts a message that is too long.
     pub(super) fn refuse_message(&mut self) {
         self.refused += 1;
     }
@@ -93,7 +93,7 @@ pub(super) struct Forwarding {
     pub(super) out: Option<ForwardOut>,
     ports: Slab<Port>,
     ready: Vec<usize>,
-    /// When a report is due; none: not before something changes.
+    /// When a report is due. `None` means not before something changes.
     pub(super) report_at: Option<Instant>,
     clock: NtpClock,
 }
@@ -101,7 +101,7 @@ pub(super) struct Forwarding {
 /// A socket for RTCP with a receiver.
 struct Port {
     socket: SharedSocket,
-    /// Slots of the outlets that it is for.
+    /// The slots of its outlets.
     members: SmallVec<[usize; 2]>,
     is_ready: bool,
 }
@@ -125,7 +125,7 @@ impl Forwarding {
         }
     }
 
-    /// An outlet that is gone needs no port.
+    /// Removes an outlet that is gone from its port.
     pub(super) fn leave(&mut self, outlet: usize, registry: &mio::Registry) {
         let unused: SmallVec<[usize; 2]> = self
             .ports
@@ -138,13 +138,13 @@ impl Forwarding {
         for index in unused {
             let port = self.ports.remove(index);
             let fd = port.socket.as_fd().as_raw_fd();
-            // Others may hold the socket: it is not listened to any more, whoever closes it.
+            // Others may still hold the socket, so it has to be deregistered.
             let _ = registry.deregister(&mut SourceFd(&fd));
             self.ready.retain(|ready| *ready != index);
         }
     }
 
-    /// Listens to what the receiver of an outlet says.
+    /// Listens to the RTCP of an outlet's receiver.
     pub(super) fn join(&mut self, outlet: usize, rtcp: &ForwardRtcp, registry: &mio::Registry) {
         let mut ports = self.ports.iter_mut();
         let known = ports.find(|(_, port)| port.socket.is(rtcp.socket()));
@@ -170,14 +170,14 @@ impl Forwarding {
 }
 
 impl Outlets {
-    /// Sends what forwarders have to send.
+    /// Sends what forwarders have queued.
     pub(in crate::worker) fn flush(&mut self) {
         if let Some(out) = &mut self.forwarding.out {
             out.batch.flush(&out.socket);
         }
     }
 
-    /// What forwarders have sent, with `others`.
+    /// Adds what forwarders have sent to `others`.
     pub(in crate::worker) fn counted(&self, others: SendCounters) -> SendCounters {
         let Some(out) = &self.forwarding.out else {
             return others;
@@ -197,7 +197,7 @@ impl Outlets {
         self.forwarding.report_at
     }
 
-    /// Notes which sockets of forwarders the poll found readable.
+    /// Notes which sockets the poll found readable.
     pub(in crate::worker) fn note_ready(&mut self, events: &Events) {
         for event in events {
             if let Some(port) = event.token().0.checked_sub(FIRST_TOKEN) {
@@ -206,7 +206,7 @@ impl Outlets {
         }
     }
 
-    /// Takes what receivers of forwarders say; tells whether there is more.
+    /// Takes RTCP of receivers. Returns whether there is more.
     pub(in crate::worker) fn receive(
         &mut self,
         batch: &mut ReceiveBatch,
@@ -244,7 +244,7 @@ impl Outlets {
         more
     }
 
-    /// Takes a datagram of a receiver: only keyframe requests concern us.
+    /// Takes a datagram of a receiver. Only keyframe requests matter.
     fn take_rtcp(&mut self, port: usize, datagram: &[u8], graph: &mut Graph, now: Instant) {
         for packet in Compound::new(datagram) {
             match packet {
@@ -260,7 +260,8 @@ impl Outlets {
         }
     }
 
-    /// A receiver asks for a keyframe of the stream with this SSRC, which the only one of a port need not know.
+    /// Requests a keyframe for a receiver. The SSRC is not checked if the port has only one
+    /// forwarder.
     fn receiver_asks(&mut self, port: usize, media: Ssrc, graph: &mut Graph, now: Instant) {
         let Some(port) = self.forwarding.ports.get(port) else {
             return;
@@ -274,7 +275,7 @@ impl Outlets {
                 continue;
             };
             let (only, key) = (members.len() == 1, outlet.source);
-            // To other servers, the lowest encoding stands for all.
+            // Of forwarders to other servers, the lowest encoding stands for all.
             let all = !only && forwarder.options().encodings == Encodings::Only(0);
             if (only || forwarder.is_asked(media)) && forwarder.ask(now) {
                 match all {

@@ -1,4 +1,4 @@
-//! The outlets of a worker's sources: which there are, and what they are fed.
+//! The outlets of a worker's sources: added, changed, fed and removed.
 
 mod forwarding;
 
@@ -8,24 +8,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::Registry;
+use portunus_graph::{Packet, SourceFormat, SourceKey};
 use portunus_rtc::streams::NtpClock;
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::graph::Graph;
 use super::peers::Peers;
-use crate::graph::{Packet, SourceFormat, SourceKey};
+use crate::RouteId;
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
-use crate::plane::RouteId;
 use crate::{DataMessage, DataPayload, RouteOptions, TappedMessage, TappedPacket};
 
 use forwarding::{ForwardOut, Forwarding};
 
-/// All outlets of a worker, and how forwarders reach the network. What holds:
+/// All outlets of a worker, and the network side of forwarders. Invariants:
 ///
-/// - An outlet has a slot for as long as it is there, is found by its id all the time, and is among those of its source.
-/// - While there are forwarders, there is a socket that they send by; the RTCP of a forwarder is listened to as long as it
-///   is there.
+/// - An outlet keeps its slot, can be found by its id, and is listed by its source.
+/// - While there are forwarders, there is a socket that they send by. The poll watches the RTCP of
+///   a forwarder as long as that exists.
 pub(super) struct Outlets {
     slots: Slab<Outlet>,
     by_id: HashMap<RouteId, usize>,
@@ -40,19 +40,19 @@ struct Outlet {
     end: OutletEnd,
 }
 
-/// What feeding an outlet led to.
+/// The outcome of feeding an outlet.
 #[derive(Default)]
-struct Fed {
+struct FeedOutcome {
     /// Its consumer is gone.
     ended: bool,
-    /// It needs a keyframe of what it takes.
+    /// Packets were dropped, so it needs a keyframe.
     torn: bool,
     /// It needs a keyframe of this encoding.
     wanted: Option<u8>,
 }
 
 impl Outlets {
-    /// None yet; reports are of this clock.
+    /// Returns no outlets. Reports use this clock.
     pub(super) fn new(clock: NtpClock) -> Self {
         Self {
             slots: Slab::new(),
@@ -61,7 +61,7 @@ impl Outlets {
         }
     }
 
-    /// An outlet comes, if its source is here.
+    /// Adds an outlet, if its source exists.
     pub(super) fn add(
         &mut self,
         new: NewOutlet,
@@ -107,7 +107,7 @@ impl Outlets {
         }
     }
 
-    /// Whether there is what it takes to feed such an outlet.
+    /// Whether such an outlet can be fed.
     fn can_feed(&mut self, end: &OutletEnd) -> bool {
         if !matches!(end, OutletEnd::Forward(_)) || self.forwarding.out.is_some() {
             return true;
@@ -119,7 +119,7 @@ impl Outlets {
         self.forwarding.out.is_some()
     }
 
-    /// Changes how an outlet selects, and its gate.
+    /// Changes the options of an outlet.
     pub(super) fn set(&mut self, id: RouteId, options: RouteOptions, graph: &mut Graph) {
         let Some(slot) = self.by_id.get(&id).copied() else {
             return;
@@ -132,13 +132,13 @@ impl Outlets {
         }
     }
 
-    /// Where an outlet takes packets from.
+    /// The source of an outlet.
     pub(super) fn source_of(&self, id: RouteId) -> Option<SourceKey> {
         let slot = self.by_id.get(&id)?;
         Some(self.slots.get(*slot)?.source)
     }
 
-    /// An outlet goes on from another source of this worker.
+    /// Continues an outlet from another source of this worker.
     pub(super) fn redirect(&mut self, id: RouteId, key: SourceKey, graph: &mut Graph) {
         let slot = self.by_id.get(&id).copied();
         let Some((slot, outlet)) = slot.and_then(|slot| Some((slot, self.slots.get_mut(slot)?)))
@@ -161,7 +161,7 @@ impl Outlets {
         }
     }
 
-    /// Ends an outlet.
+    /// Removes an outlet.
     pub(super) fn remove(&mut self, id: RouteId, graph: &mut Graph, registry: &Registry) {
         let Some(slot) = self.by_id.remove(&id) else {
             return;
@@ -178,7 +178,7 @@ impl Outlets {
         }
     }
 
-    /// Ends all outlets of a source, which ends.
+    /// Removes all outlets of a source that ends.
     pub(super) fn end_all(&mut self, key: SourceKey, graph: &mut Graph, registry: &Registry) {
         let source = graph.source_mut(key);
         let slots = source.map(|source| mem::take(&mut source.outlets));
@@ -190,7 +190,7 @@ impl Outlets {
         }
     }
 
-    /// Hands the packets of this turn to the outlets of a source.
+    /// Passes the fresh packets of a source to its outlets.
     pub(super) fn feed(
         &mut self,
         key: SourceKey,
@@ -201,7 +201,7 @@ impl Outlets {
         let Some(source) = graph.source(key) else {
             return;
         };
-        // A peer's messages were handed over when they came, with the labels of their channels.
+        // Messages of a peer were passed on with the labels of their channels when they arrived.
         let came = source.format.messages.is_some() && source.is.track().is_some();
         if source.outlets.is_empty() || came {
             return;
@@ -230,12 +230,11 @@ impl Outlets {
         graph.return_packets(key, packets);
     }
 
-    /// Whether there are none.
     pub(super) fn are_none(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Hands a message of a peer to the outlets of its data channels.
+    /// Passes a message of a peer to the outlets of its data channels.
     pub(super) fn feed_message(
         &mut self,
         key: SourceKey,
@@ -262,14 +261,14 @@ impl Outlets {
         }
     }
 
-    /// Asks for a keyframe of what the outlet with this id takes.
+    /// Requests a keyframe of what the outlet takes.
     pub(super) fn ask_keyframe(&self, id: RouteId, graph: &mut Graph) {
         if let Some(slot) = self.by_id.get(&id) {
             self.want_keyframe(*slot, graph);
         }
     }
 
-    /// Asks for a keyframe of what an outlet takes.
+    /// Requests a keyframe of what an outlet takes.
     fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
         let Some(outlet) = self.slots.get(slot) else {
             return;
@@ -290,8 +289,8 @@ impl Outlet {
         format: &SourceFormat,
         forwarding: &mut Forwarding,
         now: Instant,
-    ) -> Fed {
-        let mut fed = Fed::default();
+    ) -> FeedOutcome {
+        let mut fed = FeedOutcome::default();
         if let Some(messages) = format.messages {
             for packet in packets {
                 let bytes = packet.payload();
@@ -352,8 +351,8 @@ impl Outlet {
         payload: &DataPayload,
         forwarding: &mut Forwarding,
         arrival: Instant,
-    ) -> Fed {
-        let mut fed = Fed::default();
+    ) -> FeedOutcome {
+        let mut fed = FeedOutcome::default();
         if !self.cut.is_open() {
             return fed;
         }
@@ -362,7 +361,7 @@ impl Outlet {
                 let message = TappedMessage::new(arrival, label.to_owned(), payload.clone());
                 fed.ended = tap.hand_message(message) == Handed::Ended;
             }
-            // It is of audio only.
+            // Audio only.
             OutletEnd::Collect(_) => {}
             OutletEnd::Forward(forwarder) => {
                 let (bytes, text) = match payload {

@@ -1,4 +1,5 @@
-//! Who a datagram is from: by the user fragment in a check, by the check that it answers, by the address that it came from.
+//! Finds the peer of a datagram: by the user fragment of a check, by the check that it answers, or
+//! by its address.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -11,23 +12,18 @@ use portunus_rtc::{
 use super::checks::Checks;
 use super::{Peer, Peers};
 
-/// Addresses by which a peer is found.
-const MAX_ADDRESSES: usize = 32;
-/// User fragments by which a peer is found: the present one, and those of the last restarts.
-const MAX_UFRAGS: usize = 4;
-
-/// Who has sent a datagram.
+/// The sender of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::worker) enum Whose {
+pub(in crate::worker) enum DatagramOwner {
     /// The peer in this slot.
     Peer(usize),
     /// A peer of another worker.
     Worker(u16),
-    /// Nobody who is known.
-    Nobody,
+    /// Unknown.
+    Unknown,
 }
 
-/// What leads to peers, by their slots.
+/// Maps of what leads to peers, by their slots.
 #[derive(Default)]
 pub(super) struct Addresses {
     pub(super) by_address: HashMap<SocketAddr, usize>,
@@ -36,23 +32,22 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// A peer is found by one more user fragment, and no longer by the oldest of too many.
+    /// Adds a user fragment of a peer, and removes its oldest one if there are too many.
     pub(super) fn add_ufrag(&mut self, peer: &mut Peer, slot: usize, ufrag: String) {
-        if peer.ufrags.len() >= MAX_UFRAGS {
-            self.by_ufrag.remove(&peer.ufrags.remove(0));
+        if let Some(oldest) = peer.endpoints.add_ufrag(ufrag.clone()) {
+            self.by_ufrag.remove(&oldest);
         }
-        peer.ufrags.push(ufrag.clone());
         self.by_ufrag.insert(ufrag, slot);
     }
 
-    /// Nothing leads to a peer that is gone.
+    /// Removes what leads to a peer that is gone.
     pub(super) fn forget(&mut self, peer: &Peer, slot: usize) {
-        for ufrag in &peer.ufrags {
+        for ufrag in peer.endpoints.ufrags() {
             if self.by_ufrag.get(ufrag) == Some(&slot) {
                 self.by_ufrag.remove(ufrag);
             }
         }
-        for address in &peer.addresses {
+        for address in peer.endpoints.addresses() {
             self.forget_address(address, slot);
         }
     }
@@ -70,44 +65,44 @@ impl Addresses {
 }
 
 impl Peers {
-    /// Who has sent a datagram.
-    pub(in crate::worker) fn sender(&self, remote: SocketAddr, datagram: &[u8]) -> Whose {
-        // What it says is more than an address: a NAT may give one to two peers in turn.
+    /// Returns the sender of a datagram.
+    pub(in crate::worker) fn sender(&self, remote: SocketAddr, datagram: &[u8]) -> DatagramOwner {
+        // Its content counts more than its address, which a NAT may give to two peers in turn.
         let named = match Protocol::of(datagram) {
             Some(Protocol::Stun) => self.named_by_stun(remote, datagram),
             _ => None,
         };
-        let known = || self.by_address(remote).map(Whose::Peer);
-        let elsewhere = || self.claimant(remote).map(Whose::Worker);
+        let known = || self.by_address(remote).map(DatagramOwner::Peer);
+        let elsewhere = || self.claimant(remote).map(DatagramOwner::Worker);
         named
             .or_else(known)
             .or_else(elsewhere)
-            .unwrap_or(Whose::Nobody)
+            .unwrap_or(DatagramOwner::Unknown)
     }
 
-    /// The peer that is known by an address.
+    /// Returns the peer at an address.
     #[inline]
     pub(in crate::worker) fn by_address(&self, remote: SocketAddr) -> Option<usize> {
         self.addresses.by_address.get(&remote).copied()
     }
 
-    /// The peer whose user fragment this is.
+    /// Returns the peer with this user fragment.
     pub(in crate::worker) fn by_ufrag(&self, ufrag: &str) -> Option<usize> {
         self.addresses.by_ufrag.get(ufrag).copied()
     }
 
-    /// The peer whose user fragment a check has, or whose own check is answered.
-    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<Whose> {
+    /// Returns the peer whose user fragment a check has, or whose own check is answered.
+    fn named_by_stun(&self, remote: SocketAddr, datagram: &[u8]) -> Option<DatagramOwner> {
         if let Some(ufrag) = stun_username(datagram) {
-            let here = self.by_ufrag(ufrag).map(Whose::Peer);
-            return here.or_else(|| self.other_worker(ufrag).map(Whose::Worker));
+            let here = self.by_ufrag(ufrag).map(DatagramOwner::Peer);
+            return here.or_else(|| self.other_worker(ufrag).map(DatagramOwner::Worker));
         }
         let checks = &self.addresses.checks;
         let peer = checks.peer(stun_answer(datagram)?, remote)?;
-        self.slot(peer).map(Whose::Peer)
+        self.slot(peer).map(DatagramOwner::Peer)
     }
 
-    /// A peer's check leaves. What comes from where the peer is known finds it by the address.
+    /// Notes a check of a peer to an address at which it is not known yet.
     pub(in crate::worker) fn note_check(
         &mut self,
         now: Instant,
@@ -122,13 +117,14 @@ impl Peers {
         }
     }
 
-    /// Checks that are no longer answered are forgotten, and so are claims of other workers that were not renewed.
+    /// Forgets checks that can no longer be answered, and claims of other workers that have
+    /// expired.
     pub(in crate::worker) fn expire_checks(&mut self, now: Instant) {
         self.addresses.checks.expire(now);
-        self.elsewhere.expire(now);
+        self.foreign_claims.expire(now);
     }
 
-    /// An authentic check came from an address that was another's when it came first: that one may be gone.
+    /// Learns the address of an authentic check again, if it belonged to another peer at first.
     pub(in crate::worker) fn learn_again(
         &mut self,
         now: Instant,
@@ -143,8 +139,8 @@ impl Peers {
         }
     }
 
-    /// A peer's datagrams may come from `address`. A check may come with a forged one: the address of a peer that is
-    /// connected stays with it, until another has answered from there and it does not.
+    /// Learns an address of a peer. As the sources of checks can be forged, the address of a
+    /// connected peer stays with it until another peer answers from there and it does not.
     pub(in crate::worker) fn learn_address(
         &mut self,
         now: Instant,
@@ -152,7 +148,7 @@ impl Peers {
         address: SocketAddr,
     ) {
         let is_used = |pair: &SelectedPair| pair.carrier == Carrier::Udp && pair.remote == address;
-        // A lite agent asks nobody, and takes a forged check's word.
+        // An ICE-lite agent sends no checks, so it has to believe a forged one.
         let asks = !self.setup.ice_lite;
         let newcomer = self.slots.get(slot).map(|peer| &peer.connection.transport);
         let answered = newcomer.and_then(|new| new.selected_pair().filter(|_| asks));
@@ -164,27 +160,22 @@ impl Peers {
             let transport = &owner.connection.transport;
             let uses = transport.selected_pair().is_some_and(is_used);
             if is_sure {
-                // Both can be there, on a server that is lite. Only one can be told from the other.
+                // Both may be there if the server is lite. Only one can be told from the other.
                 uses && transport.is_answered(now)
             } else {
                 uses || transport.is_connected()
             }
         });
-        if is_taken || !self.take_from_elsewhere(now, slot, address) {
+        if is_taken || !self.take_from_other_worker(now, slot, address) {
             return;
         }
         let Some(peer) = self.slots.get_mut(slot) else {
             return;
         };
-        if !peer.addresses.contains(&address) {
-            if peer.addresses.len() >= MAX_ADDRESSES {
-                let selected = peer.connection.transport.selected_pair();
-                let used = selected.map(|pair| pair.remote);
-                let oldest = peer.addresses.iter().position(|at| Some(*at) != used);
-                let oldest = peer.addresses.remove(oldest.unwrap_or_default());
-                self.addresses.forget_address(&oldest, slot);
-            }
-            peer.addresses.push(address);
+        let used = peer.connection.transport.selected_pair();
+        let used = used.map(|pair| pair.remote);
+        if let Some(oldest) = peer.endpoints.add_address(address, used) {
+            self.addresses.forget_address(&oldest, slot);
         }
         self.addresses.by_address.insert(address, slot);
     }

@@ -1,7 +1,8 @@
-//! Whose connectivity checks are under way, and to where.
+//! Connectivity checks under way: of which peer, and to where.
 //!
-//! An answer to a check names no user (RFC 8445 section 7.2.2), and a peer whose ICE is lite sends nothing else before it
-//! is known. Its transaction, which whoever did not see the check cannot know, leads it to the peer that checks.
+//! An answer to a check names no user (RFC 8445 section 7.2.2), and a lite peer sends nothing else
+//! before it is known. The transaction id, which only who saw the check can know, leads to the
+//! peer.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -9,9 +10,9 @@ use std::time::Instant;
 
 use portunus_rtc::{ANSWERABLE, Transaction};
 
-use crate::plane::PeerId;
+use crate::PeerId;
 
-/// Checks kept at most: those of a thousand peers that begin within a second.
+/// The maximum number of checks: those of a thousand peers that start within a second.
 const MOST: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -20,7 +21,7 @@ struct Check {
     to: (IpAddr, u16),
 }
 
-/// The checks that went to addresses from which their peers are not known, for as long as they can be answered.
+/// Checks to addresses at which their peers are not known, as long as they can be answered.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     by_transaction: HashMap<Transaction, Check>,
@@ -28,7 +29,7 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    /// A peer's check leaves for `to`.
+    /// Notes a check of a peer.
     pub(super) fn note(
         &mut self,
         now: Instant,
@@ -46,13 +47,13 @@ impl Checks {
         }
     }
 
-    /// Whose check the answer is for that came from an address.
+    /// Returns the peer whose check an answer from `from` belongs to.
     pub(super) fn peer(&self, answered: Transaction, from: SocketAddr) -> Option<PeerId> {
         let check = self.by_transaction.get(&answered)?;
         (check.to == (from.ip(), from.port())).then_some(check.peer)
     }
 
-    /// Forgets those that are no longer answered.
+    /// Forgets checks that can no longer be answered.
     pub(super) fn expire(&mut self, now: Instant) {
         let is_over = |(at, _): &(Instant, _)| now.saturating_duration_since(*at) >= ANSWERABLE;
         while self.in_order.front().is_some_and(is_over) {
@@ -74,7 +75,7 @@ impl Checks {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
     use std::time::Duration;
 
     use portunus_rtc::stun_check;

@@ -1,4 +1,4 @@
-//! The addresses of a peer whose datagrams come to another worker's socket, where all workers share a port: that worker is told of them.
+//! Claims: a worker tells others which addresses are those of its peers, if they share a port.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,47 +8,47 @@ use smallvec::SmallVec;
 
 use super::{Peer, Peers};
 
-/// Addresses that are claimed for a peer at a time.
+/// The maximum number of addresses claimed for a peer.
 const MOST: usize = 32;
-/// How often a claim is repeated at most, when checks come from the address.
+/// The minimum time between two claims of one address by checks.
 const REPEATED: Duration = Duration::from_secs(1);
-/// How often it is repeated, when anything comes from there.
+/// The interval at which a claim is renewed by other datagrams.
 const RENEWED: Duration = Duration::from_secs(5);
 
-/// How sure it is that an address is a peer's. The later is the surer.
+/// How certain it is that an address belongs to a peer, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::worker) enum Hold {
     /// An authentic check came from there. Its source may be forged.
     Checked,
-    /// The peer is connected, or its pair in use leads there.
+    /// The peer is connected, or its selected pair leads there.
     Connected,
-    /// The pair in use leads there, and the peer has answered a check lately.
+    /// The selected pair leads there, and the peer has answered a check lately.
     Answered,
 }
 
-/// A worker says whether an address is that of a peer of its.
+/// A worker claims an address for a peer, or ends its claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::worker) struct Claim {
     /// The worker.
     pub(in crate::worker) worker: u16,
     /// The address.
     pub(in crate::worker) address: SocketAddr,
-    /// How sure it is. `None` ends the claim.
+    /// The certainty. `None` ends the claim.
     pub(in crate::worker) hold: Option<Hold>,
 }
 
 /// A claim as its peer remembers it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::worker) struct Made {
+pub(in crate::worker) struct OwnClaim {
     address: SocketAddr,
-    /// The worker that was told.
+    /// The worker that got it.
     to: u16,
     hold: Hold,
     at: Instant,
 }
 
 impl Peers {
-    /// How sure it is that `address` is that of the peer in a slot.
+    /// Returns how certain it is that `address` belongs to the peer in a slot.
     pub(super) fn hold(&self, slot: usize, address: SocketAddr, now: Instant) -> Hold {
         let Some(peer) = self.get(slot) else {
             return Hold::Checked;
@@ -63,8 +63,8 @@ impl Peers {
         }
     }
 
-    /// An authentic datagram of a peer has come from an address by the socket of the worker `to`. Returns what that worker has to be
-    /// told. Only a check makes a claim: other datagrams are handed over because there is one, and renew it.
+    /// Claims the address of an authentic datagram that came by the socket of worker `to`. Only a
+    /// check makes a claim; other datagrams renew it. Returns the claims to send.
     pub(in crate::worker) fn claim(
         &mut self,
         now: Instant,
@@ -80,9 +80,9 @@ impl Peers {
         let Some(peer) = self.get(slot) else {
             return told;
         };
-        let is_it = |made: &Made| made.address == address && made.to == to;
-        let made = peer.claims.iter().position(is_it);
-        let last = made.and_then(|at| peer.claims.get(at)).copied();
+        let is_it = |made: &OwnClaim| made.address == address && made.to == to;
+        let made = peer.endpoints.claims().iter().position(is_it);
+        let last = made.and_then(|at| peer.endpoints.claims().get(at)).copied();
         let is_recent = last.is_some_and(|made| now.saturating_duration_since(made.at) < pause);
         if !is_check && (last.is_none() || is_recent) {
             return told;
@@ -100,32 +100,33 @@ impl Peers {
             address,
             hold,
         };
-        // The one renewed last stands last.
-        let mut claims = std::mem::take(&mut peer.claims).into_vec();
-        match made {
-            Some(at) => drop(claims.remove(at)),
-            None if claims.len() >= MOST => {
-                let oldest = claims.remove(0);
-                told.push((oldest.to, claim(oldest.address, None)));
+        peer.endpoints.change_claims(|claims| {
+            // The claim that was renewed last comes last.
+            match made {
+                Some(at) => drop(claims.remove(at)),
+                None if claims.len() >= MOST => {
+                    let oldest = claims.remove(0);
+                    told.push((oldest.to, claim(oldest.address, None)));
+                }
+                None => {}
             }
-            None => {}
-        }
-        claims.push(Made {
-            address,
-            to,
-            hold,
-            at: now,
+            claims.push(OwnClaim {
+                address,
+                to,
+                hold,
+                at: now,
+            });
         });
-        peer.claims = claims.into_boxed_slice();
         told.push((to, claim(address, Some(hold))));
         told
     }
 
-    /// Ends the claims for a peer that is gone, but for addresses that another one has here. Returns who is to be told what.
+    /// Returns what ends the claims for a peer that is gone, except for addresses of other peers
+    /// here.
     pub(in crate::worker) fn end_claims(&self, peer: &Peer) -> Vec<(u16, Claim)> {
-        let ended = peer.claims.iter();
+        let ended = peer.endpoints.claims().iter();
         let ended = ended.filter(|made| self.by_address(made.address).is_none());
-        let claim = |made: &Made| Claim {
+        let claim = |made: &OwnClaim| Claim {
             worker: self.setup.index,
             address: made.address,
             hold: None,

@@ -1,7 +1,8 @@
-//! The last minute of a peer: a sample a second, and what was counted when the last one was taken.
+//! The last minute of a peer: a sample for each second.
 //!
-//! A sample is taken when the peer's reports of the second leave, as what it reads is in the cache then. While nothing comes or leaves there
-//! are no reports and no samples: the seconds in between are filled in with the next one.
+//! A sample is taken when the peer's reports leave, as its inputs are in the cache then. Without
+//! traffic there are no reports and no samples; the seconds in between are filled in by the next
+//! sample.
 
 use std::time::{Duration, Instant};
 
@@ -9,37 +10,37 @@ use portunus_rtp::Ssrc;
 
 use crate::{Layer, Sample, SampledLayers};
 
-/// Samples that are kept.
+/// The number of samples.
 const SAMPLES: usize = 60;
 const SECOND: Duration = Duration::from_secs(1);
-/// Reports may be early: what is younger than this waits for the next one.
+/// Reports may be early. A younger sample waits for the next report.
 const LEAST: Duration = Duration::from_millis(900);
-/// A worker that is behind sends them late. What is older than this is not late: nothing came in between.
+/// Reports of a busy worker may be late. After a longer gap, there was no traffic.
 const LONG: Duration = Duration::from_millis(2_500);
 
 /// The last minute of a peer.
 pub(in crate::worker) struct Minute {
     /// When the last sample was taken.
     last: Instant,
-    /// The place of the next sample.
+    /// The position of the next sample.
     next: u8,
-    /// How many there are.
+    /// The number of samples.
     count: u8,
     samples: [Packed; SAMPLES],
     streams: Vec<Counted>,
 }
 
-/// A sample as it is kept.
+/// A stored sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Packed {
     /// In bit/s.
     received: u32,
     sent: u32,
-    /// In bit/s; 0: unknown.
+    /// In bit/s. 0 means unknown.
     estimate: u32,
-    /// In 0.1 ms; 0: unknown.
+    /// In 0.1 ms. 0 means unknown.
     round_trip: u16,
-    /// Four bits each for encoding, spatial and temporal layer; 0: none, else one more than it.
+    /// Four bits each for encoding, spatial and temporal layer, plus one. 0 means none.
     layers: u16,
     /// In 255ths.
     received_lost: u8,
@@ -48,13 +49,13 @@ struct Packed {
     keyframes_wanted: u8,
 }
 
-/// What a stream has counted so far. Differences are of less than 2^32.
+/// The counters of a stream. Differences are below 2^32.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) packets: u32,
     pub(super) bytes: u32,
     pub(super) lost: u32,
-    /// Received: packets that were repaired. Sent: packets that left again.
+    /// Packets that were repaired (received) or retransmitted (sent).
     pub(super) repaired: u32,
     pub(super) keyframes: u32,
 }
@@ -74,17 +75,17 @@ struct Counted {
     is_there: bool,
 }
 
-/// What a stream did in the last second.
+/// The traffic of a stream in the last second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Second {
     pub(super) packets: u32,
     pub(super) bytes: u32,
-    /// Less than none if what was given up came after all.
+    /// Negative if packets counted as lost arrived later.
     pub(super) lost: i32,
     pub(super) repaired: u32,
 }
 
-/// What is known of a peer beside its streams.
+/// What is known of a peer besides its streams.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Link {
     pub(super) round_trip: Option<Duration>,
@@ -93,7 +94,7 @@ pub(super) struct Link {
 }
 
 impl Minute {
-    /// Begins at `begin`, with nothing.
+    /// Returns an empty minute that starts at `begin`.
     pub(super) fn new(begin: Instant) -> Self {
         Self {
             last: begin,
@@ -104,7 +105,7 @@ impl Minute {
         }
     }
 
-    /// Whether a second is over, about.
+    /// Whether about a second has passed.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.last) >= LEAST
     }
@@ -126,7 +127,9 @@ impl Minute {
             sum.add(second, keyframes, of.is_sent);
         }
         self.streams.retain(|stream| stream.is_there);
-        // Reports go on as long as something comes or leaves: what comes after long was not before the last second.
+        // Reports continue as long as there is traffic: after a long gap, there was none before the
+        // last second.
+        // the last second.
         let is_late = elapsed < LONG;
         let over = if is_late { elapsed } else { SECOND }.as_secs_f64();
         let rate = |bytes: u64| (bytes as f64 * 8.0 / over) as u32;
@@ -162,13 +165,13 @@ impl Minute {
         self.push(sample);
     }
 
-    /// What a stream did in the last second.
+    /// Returns the traffic of a stream in the last second.
     pub(super) fn second(&self, of: StreamOf) -> Second {
         let stream = self.streams.iter().find(|stream| stream.of == of);
         stream.map_or_else(Second::default, |stream| stream.second)
     }
 
-    /// The samples, the oldest first.
+    /// Returns the samples, the oldest first.
     pub(super) fn series(&self, now: Instant) -> Vec<Sample> {
         let (count, next) = (usize::from(self.count), usize::from(self.next));
         let since = now.saturating_duration_since(self.last);
@@ -188,7 +191,7 @@ impl Minute {
         self.count = (self.count + 1).min(SAMPLES as u8);
     }
 
-    /// What a stream has done since it was counted last.
+    /// Returns the traffic of a stream since the last sample.
     fn count(&mut self, of: StreamOf, totals: Totals) -> (Second, u32) {
         let known = self.streams.iter_mut().find(|stream| stream.of == of);
         let stream = match known {
@@ -238,7 +241,7 @@ impl Sum {
         self.keyframes = self.keyframes.saturating_add(keyframes);
     }
 
-    /// In 255ths: 0 is none at all.
+    /// In 255ths. 0 means none at all.
     fn share_lost(&self) -> u8 {
         let share = (self.lost * 255).div_ceil(self.expected.max(1));
         share.min(255) as u8
@@ -246,18 +249,18 @@ impl Sum {
 }
 
 impl Second {
-    /// Packets that did not come the first time.
+    /// Packets that did not arrive the first time.
     fn lost_on_the_way(&self, is_sent: bool) -> u64 {
         let lost = i64::from(self.lost);
         let lost = match is_sent {
-            // The receiver reports what did not come under its own number.
+            // The receiver reports packets that did not arrive under their own number.
             true => lost,
             false => lost + i64::from(self.repaired),
         };
         lost.max(0) as u64
     }
 
-    /// Packets that were to come or left for the first time.
+    /// Packets that should have arrived, or left, for the first time.
     fn expected(&self, is_sent: bool) -> u64 {
         let packets = i64::from(self.packets);
         let expected = match is_sent {
@@ -267,7 +270,8 @@ impl Second {
         expected.max(0) as u64
     }
 
-    /// The share of the packets that came the first time, and that of those that came at all, in hundredths.
+    /// The share of packets that arrived the first time, and of those that arrived at all, in
+    /// percent.
     pub(super) fn qualities(&self, is_sent: bool) -> (u8, u8) {
         let expected = self.expected(is_sent);
         let came = |lost: u64| {
@@ -309,7 +313,11 @@ impl Packed {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use std::mem::size_of;
 
     use super::*;

@@ -1,16 +1,22 @@
-//! Who is there: the peers of a worker, by what they are found, and which of them have something to do.
+//! The peers of a worker: how they are found, and which of them have something to do.
 
 mod adaptation;
 mod addresses;
+mod audio_levels;
 mod captures;
+mod catch_up;
 mod checks;
 mod claims;
-mod elsewhere;
+mod endpoints;
 mod figures;
+mod foreign_claims;
+mod lifecycle;
 mod minute;
+mod pacing;
 mod peer;
+mod record;
 mod sampling;
-mod talk;
+mod sending;
 mod timers;
 
 use std::collections::HashMap;
@@ -23,22 +29,25 @@ use portunus_rtc::{Connection, Identity, LocalCandidate, StreamConfig, Transport
 use portunus_sdp::negotiated::{IceCredentials, Kind};
 
 use super::slots::Slots;
+use crate::PeerId;
 use crate::TrackRef;
-use crate::plane::PeerId;
 
+pub(super) use adaptation::Adaptation;
 use addresses::Addresses;
-pub(super) use addresses::Whose;
+pub(super) use addresses::DatagramOwner;
+pub(super) use audio_levels::IngestLevels;
+pub(super) use catch_up::{AHEAD, AHEAD_OF_KEYFRAME, CatchUp, Pace};
 pub(super) use claims::Claim;
-use elsewhere::Elsewhere;
+use foreign_claims::ForeignClaims;
+pub(super) use pacing::Queued;
 pub(super) use peer::{Peer, Track};
-pub(super) use talk::IngestLevels;
 use timers::Timers;
 
-/// What all peers of a worker are set up with.
+/// The setup that all peers of a worker share.
 pub(super) struct PeerSetup {
-    /// The number of the worker.
+    /// The index of the worker.
     pub(super) index: u16,
-    /// How many workers share its port; 0 where none do.
+    /// The number of workers that share its port, or 0.
     pub(super) sharing: u16,
     pub(super) identity: Arc<Identity>,
     pub(super) candidates: Vec<LocalCandidate>,
@@ -46,24 +55,25 @@ pub(super) struct PeerSetup {
     pub(super) bandwidth_adaptation: bool,
     pub(super) streams: StreamConfig,
     pub(super) clock: NtpClock,
-    /// How many peers there are, and are to be, for whoever chooses a worker.
+    /// The number of present and coming peers, by which workers are chosen.
     pub(super) count: Arc<AtomicUsize>,
 }
 
-/// The peers of a worker. What holds:
+/// The peers of a worker. Invariants:
 ///
-/// - A peer has one slot from [`Peers::create`] to [`Peers::remove`], and is found by its id all the time.
-/// - User fragments and addresses lead to peers that are there; each peer knows which of them may lead to it.
-/// - An address leads to a peer of this worker, or to another worker, or nowhere.
-/// - A peer is in the queue of those to be polled once, or not at all ([`Peers::touch`]).
-/// - A peer's deadline has an entry in the timers; entries of other deadlines are skipped.
+/// - A peer keeps its slot from [`Peers::create`] to [`Peers::remove`], and can be found by its id.
+/// - User fragments and addresses lead to existing peers. Each peer knows those that may lead to
+///   it.
+/// - An address leads to a peer of this worker, to another worker, or nowhere.
+/// - A peer is queued to be polled at most once ([`Peers::touch`]).
+/// - The deadline of a peer has an entry in the timers. Stale entries are skipped.
 pub(super) struct Peers {
     slots: Slots<Peer>,
     by_id: HashMap<PeerId, usize>,
     addresses: Addresses,
-    elsewhere: Elsewhere,
+    foreign_claims: ForeignClaims,
     timers: Timers,
-    /// Those with something to transmit, tell or wait for.
+    /// The peers to poll.
     touched: Vec<usize>,
     setup: PeerSetup,
 }
@@ -74,24 +84,29 @@ impl Peers {
             slots: Slots::new(),
             by_id: HashMap::new(),
             addresses: Addresses::default(),
-            elsewhere: Elsewhere::default(),
+            foreign_claims: ForeignClaims::default(),
             timers: Timers::default(),
             touched: Vec::new(),
             setup,
         }
     }
 
-    /// Peers that come from now on present this certificate.
+    /// Sets the certificate of new peers.
     pub(super) fn set_identity(&mut self, identity: Arc<Identity>) {
         self.setup.identity = identity;
     }
 
-    /// Sets how peers that are created from now on reach this worker.
+    /// Whether layers are chosen by what the links of viewers carry.
+    pub(super) fn adapts(&self) -> bool {
+        self.setup.bandwidth_adaptation
+    }
+
+    /// Sets the candidates of new peers.
     pub(super) fn set_candidates(&mut self, candidates: Vec<LocalCandidate>) {
         self.setup.candidates = candidates;
     }
 
-    /// A peer comes.
+    /// Creates a peer.
     pub(super) fn create(
         &mut self,
         id: PeerId,
@@ -120,17 +135,17 @@ impl Peers {
         self.touch(slot);
     }
 
-    /// A peer is to be reached anew; it goes on to be found by its last user fragments, too.
+    /// Restarts ICE of a peer, which can still be found by its last user fragments.
     pub(super) fn restart_ice(&mut self, slot: usize, ice: IceCredentials, now: Instant) {
         if let Some(peer) = self.slots.get_mut(slot) {
             self.addresses.add_ufrag(peer, slot, ice.ufrag.clone());
-            let controlling = peer.controlling;
+            let controlling = peer.lifecycle.is_controlling();
             peer.connection.transport.restart_ice(ice, controlling, now);
         }
         self.touch(slot);
     }
 
-    /// A peer goes. Nothing leads to it any more.
+    /// Removes a peer, and what leads to it.
     pub(super) fn remove(&mut self, slot: usize) -> Option<Peer> {
         let peer = self.slots.try_remove(slot)?;
         self.by_id.remove(&peer.id);
@@ -139,7 +154,7 @@ impl Peers {
         Some(peer)
     }
 
-    /// The slot of a peer.
+    /// Returns the slot of a peer.
     pub(super) fn slot(&self, peer: PeerId) -> Option<usize> {
         self.by_id.get(&peer).copied()
     }
@@ -154,19 +169,19 @@ impl Peers {
         self.slots.get_mut(slot)
     }
 
-    /// A peer by its id, with its slot.
+    /// Returns a peer with its slot.
     pub(super) fn find_mut(&mut self, peer: PeerId) -> Option<(usize, &mut Peer)> {
         let slot = self.slot(peer)?;
         Some((slot, self.slots.get_mut(slot)?))
     }
 
-    /// The place of a peer, of which nothing is read.
+    /// Returns the slot of a peer without reading it.
     #[inline]
     pub(super) fn place(&self, slot: usize) -> Option<&Option<Peer>> {
         self.slots.place(slot)
     }
 
-    /// How the streams of all are watched from now on.
+    /// Changes how the streams of all peers are monitored.
     pub(super) fn set_streams(&mut self, change: impl Fn(&mut StreamConfig)) {
         change(&mut self.setup.streams);
         let streams = self.setup.streams;
@@ -175,12 +190,12 @@ impl Peers {
         }
     }
 
-    /// All that are there.
+    /// The ids of all peers.
     pub(super) fn ids(&self) -> Vec<PeerId> {
         self.by_id.keys().copied().collect()
     }
 
-    /// An m-line of a peer; made if there is none yet.
+    /// Returns an m-line of a peer, and creates it if necessary.
     pub(super) fn track(&mut self, slot: usize, index: usize) -> Option<&mut Track> {
         let tracks = &mut self.slots.get_mut(slot)?.tracks;
         while tracks.len() <= index {
@@ -189,7 +204,7 @@ impl Peers {
         tracks.get_mut(index)
     }
 
-    /// The data channels of a peer, if it has any.
+    /// Returns the m-line with the data channels of a peer.
     pub(super) fn data_track(&self, slot: usize) -> Option<TrackRef> {
         let peer = self.slots.get(slot)?;
         let mut media = peer.connection.media().iter();
@@ -206,16 +221,16 @@ impl Peers {
         media.any(|media| media.mid == track.mid && media.kind == Kind::Data)
     }
 
-    /// Closes the channel of a route that ends, if it is the route's own.
+    /// Closes the data channel of a route that ends.
     pub(super) fn close_channel(&mut self, slot: usize, label: &str, now: Instant) {
         if let Some(peer) = self.slots.get_mut(slot) {
-            // There is none if no message has come.
+            // There is no channel if no message was relayed.
             let _ = peer.connection.transport.close_data(label, now);
         }
         self.touch(slot);
     }
 
-    /// Changes a peer, if it is there; it may have something to transmit then.
+    /// Changes a peer, and polls it.
     pub(super) fn change(&mut self, peer: PeerId, change: impl FnOnce(&mut Peer)) {
         if let Some((slot, peer)) = self.find_mut(peer) {
             change(peer);
@@ -223,7 +238,7 @@ impl Peers {
         }
     }
 
-    /// Asks something of the peer that sends a track, of which it is given the index.
+    /// Calls `ask` with the peer that sends a track, and the index of the track. Polls the peer.
     pub(super) fn ask(&mut self, track: TrackRef, ask: impl FnOnce(&mut Connection, usize)) {
         let Some((slot, peer)) = self.find_mut(track.peer) else {
             return;
@@ -238,7 +253,7 @@ impl Peers {
         self.touch(slot);
     }
 
-    /// Notes that a peer may have something to transmit, tell or wait for.
+    /// Queues a peer to be polled.
     pub(super) fn touch(&mut self, slot: usize) {
         if let Some(peer) = self.slots.get_mut(slot)
             && !std::mem::replace(&mut peer.touched, true)
@@ -247,12 +262,12 @@ impl Peers {
         }
     }
 
-    /// Whether any are to be polled.
+    /// Whether there are peers to poll.
     pub(super) fn are_touched(&self) -> bool {
         !self.touched.is_empty()
     }
 
-    /// The next one to be polled.
+    /// Takes the next peer to poll.
     pub(super) fn next_touched(&mut self) -> Option<usize> {
         while let Some(slot) = self.touched.pop() {
             if let Some(peer) = self.slots.get_mut(slot) {
@@ -263,9 +278,9 @@ impl Peers {
         None
     }
 
-    /// A peer is to be looked at again then.
+    /// Sets a timer of a peer.
     pub(super) fn wake_at(&mut self, slot: usize, at: Instant) {
-        // An earlier entry in the timers does no harm: it polls the peer once more.
+        // An earlier entry in the timers does no harm: the peer is polled once more.
         if let Some(peer) = self.slots.get_mut(slot)
             && peer.timer.is_none_or(|timer| at < timer)
         {
@@ -274,12 +289,12 @@ impl Peers {
         }
     }
 
-    /// When the next one has something to do.
+    /// When the next timer is due.
     pub(super) fn timeout(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    /// The next one whose deadline has come.
+    /// Takes the next peer whose timer is due.
     pub(super) fn next_due(&mut self, now: Instant) -> Option<usize> {
         while let Some((at, slot)) = self.timers.pop_due(now) {
             let peer = self.slots.get_mut(slot);
@@ -291,19 +306,19 @@ impl Peers {
         None
     }
 
-    /// How many there are.
+    /// The number of peers.
     #[cfg(all(test, feature = "testing"))]
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// What leads to them by address, and checks that are under way.
+    /// The number of known addresses, and of checks under way.
     #[cfg(all(test, feature = "testing"))]
     pub(super) fn known(&self) -> (usize, usize) {
         self.addresses.known()
     }
 
-    /// Whose datagrams come from an address.
+    /// Returns the peer at an address.
     #[cfg(test)]
     pub(super) fn owner(&self, address: std::net::SocketAddr) -> Option<PeerId> {
         Some(self.slots.get(self.by_address(address)?)?.id)

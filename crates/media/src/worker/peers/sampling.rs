@@ -1,4 +1,4 @@
-//! What a peer's second was like.
+//! Samples the last second of a peer.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,18 @@ const SECOND: Duration = Duration::from_secs(1);
 impl Peer {
     /// Takes the sample of the last second, if one has passed.
     pub(in crate::worker) fn sample(&mut self, graph: &Graph, now: Instant) {
-        if self.minute.as_ref().is_some_and(|it| !it.is_due(now)) {
+        if self.record.minute().is_some_and(|it| !it.is_due(now)) {
             return;
         }
         // The first reports leave a second after the first packets.
         let begin = || Box::new(Minute::new(now.checked_sub(SECOND).unwrap_or(now)));
-        let mut minute = self.minute.take().unwrap_or_else(begin);
+        let mut minute = self.record.take_minute().unwrap_or_else(begin);
         let link = Link {
             round_trip: self.round_trip(),
             estimate: self
                 .connection
                 .bandwidth()
-                .filter(|_| self.is_recorded)
+                .filter(|_| self.sending.is_recorded())
                 .map(|estimate| estimate.rate.as_bps()),
             layers: self.relayed_layers(graph).unwrap_or_default(),
         };
@@ -40,17 +40,17 @@ impl Peer {
             received.chain(sent)
         });
         minute.take(streams, link, now);
-        self.minute = Some(minute);
+        self.record.set_minute(minute);
     }
 
-    /// What reports say of media, or else what checks do.
+    /// The round trip by reports on media, or else by checks.
     fn round_trip(&self) -> Option<Duration> {
         let mut sent = self.connection.media().iter().filter_map(|it| it.sent());
         let reported = sent.find_map(SendStream::round_trip);
         reported.or_else(|| self.connection.transport.rtt())
     }
 
-    /// The layers of the first video that goes out.
+    /// The layers of the first outgoing video.
     fn relayed_layers(&self, graph: &Graph) -> Option<Layer> {
         let lines = self.connection.media().iter().zip(&self.tracks);
         let mut video = lines.filter(|(media, _)| media.kind == Kind::Video && media.send);
@@ -62,7 +62,7 @@ impl Peer {
     }
 }
 
-/// What an outgoing stream is to the minute.
+/// The key of an outgoing stream.
 pub(super) fn sent(stream: &SendStream) -> StreamOf {
     StreamOf {
         ssrc: stream.ssrc(),
@@ -70,7 +70,7 @@ pub(super) fn sent(stream: &SendStream) -> StreamOf {
     }
 }
 
-/// What an incoming stream is to it.
+/// The key of an incoming stream.
 pub(super) fn received_of(stream: &ReceiveStream) -> StreamOf {
     StreamOf {
         ssrc: stream.ssrc(),

@@ -1,18 +1,18 @@
-//! When which peer has something to do.
+//! The deadlines of peers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
 
-/// Deadlines of peers. A deadline that moved leaves its old entry behind; it is recognised as stale
-/// when its time comes.
+/// The deadlines of peers. A changed deadline leaves a stale entry, which is recognized when it is
+/// due.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
 impl Timers {
-    /// The peer in `slot` has something to do at `at`.
+    /// Adds a deadline of the peer in `slot`.
     pub(super) fn set(&mut self, slot: usize, at: Instant) {
         self.heap.push(Reverse((at, slot)));
     }
@@ -22,7 +22,7 @@ impl Timers {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next peer whose deadline has come, with the deadline.
+    /// Takes the next deadline that has passed, with its peer.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<(Instant, usize)> {
         self.next().filter(|at| *at <= now)?;
         self.heap.pop().map(|Reverse(entry)| entry)

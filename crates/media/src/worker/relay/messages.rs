@@ -1,15 +1,15 @@
-//! Messages of peers and data ingests: to the data channels of those that are routed to.
+//! Relays messages of peers and data ingests to data channels.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_graph::{Messages, Packet, SourceKey};
 use portunus_rtc::data::{DataOptions, DataPayload};
 
 use super::Relaying;
-use crate::graph::{Messages, Packet, SourceKey};
 
 impl Relaying<'_> {
-    /// Relays the messages of this turn.
+    /// Relays the fresh messages of a source.
     pub(in crate::worker) fn relay_messages(
         &mut self,
         key: SourceKey,
@@ -27,7 +27,7 @@ impl Relaying<'_> {
         self.graph.relayed_packets(key, packets);
     }
 
-    /// Sends messages to the sink of a route, if it is connected and wants them.
+    /// Sends messages to the sink of a route, if it is connected and open.
     pub(in crate::worker) fn send_messages(
         &mut self,
         route: usize,
@@ -62,7 +62,7 @@ impl Relaying<'_> {
                 Some(text) => DataPayload::Text(text),
                 None => DataPayload::Binary(bytes),
             };
-            // Who does not keep up misses it.
+            // A peer that does not keep up misses messages.
             let sent = transport.send_data(label, "", payload, DataOptions::default(), now);
             if sent.is_err() {
                 self.counters.message_dropped();

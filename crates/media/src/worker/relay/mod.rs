@@ -1,31 +1,28 @@
-//! The fan-out: from the packets of a source to the datagrams of its sinks.
+//! The fan-out: makes the datagrams of all sinks from the packets of a source.
 
-mod ahead;
 mod catch_up;
+mod companions;
 mod messages;
-mod paced;
+mod pacing;
+mod prefetch;
 mod repair;
-mod together;
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
 use portunus_rtc::streams::Burst;
 use portunus_rtp::extension::AbsSendTime;
 use smallvec::SmallVec;
-
-pub(super) use catch_up::CatchUp;
-pub(super) use paced::Pacing;
 
 use super::counters::Counters;
 use super::graph::{Graph, Route, RouteState};
 use super::network::{Network, Way};
 use super::outbox::Outbox;
 use super::peers::{Peer, Peers};
-use crate::graph::{Packet, Part, Selection, Source, SourceKey, Stamp};
 use crate::{Event, Layer, LayerReason};
 
-/// What relaying works with.
+/// The parts of a worker that relaying needs.
 pub(super) struct Relaying<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) peers: &'a mut Peers,
@@ -35,7 +32,7 @@ pub(super) struct Relaying<'a> {
 }
 
 impl Relaying<'_> {
-    /// Relays packets of the source to one route.
+    /// Relays packets of a source to one route.
     fn relay_to(
         &mut self,
         slot: usize,
@@ -46,7 +43,8 @@ impl Relaying<'_> {
         self.relay_with(slot, key, times, |relay| relay.send_all(packets));
     }
 
-    /// Has packets of the source relayed to one route; `send` says whether the peer has something to wait for now.
+    /// Prepares relaying to one route, and calls `send`, which returns whether the peer has to be
+    /// polled.
     #[inline]
     fn relay_with(
         &mut self,
@@ -99,7 +97,7 @@ impl Relaying<'_> {
         }
     }
 
-    /// A peer is connected: its sinks begin to get what their sources keep for new ones.
+    /// Starts the sinks of a peer that is connected now with what their sources keep.
     pub(super) fn prime_peer(&mut self, slot: usize, now: Instant) {
         let routes = self.peers.get(slot).map(|peer| peer.routes.clone());
         for route in routes.unwrap_or_default() {
@@ -107,8 +105,7 @@ impl Relaying<'_> {
         }
     }
 
-    /// If a route can relay from now on, its sink begins to get what its source keeps for new ones, or a keyframe
-    /// is asked for.
+    /// Starts a route that can relay now with what its source keeps, or requests a keyframe.
     pub(super) fn prime_route(&mut self, slot: usize, now: Instant) {
         let Some(key) = self.graph.route(slot).map(|route| route.source) else {
             return;
@@ -128,7 +125,7 @@ impl Relaying<'_> {
             return;
         }
         let has_picture = source.has_picture(now);
-        // What is held is relayed in a moment, and what is kept before it.
+        // Fresh packets are relayed in a moment, after the kept ones.
         let holds = !source.fresh.is_empty();
         if !has_picture {
             self.graph.want_keyframes(key);
@@ -140,11 +137,11 @@ impl Relaying<'_> {
     }
 }
 
-/// One route's share of a turn.
+/// Relaying to one route.
 struct Relay<'a> {
     key: SourceKey,
     source: &'a Source,
-    /// The route's.
+    /// The slot of the route.
     slot: usize,
     route: &'a mut Route,
     peer: &'a mut Peer,
@@ -156,8 +153,8 @@ struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Relays what the route selects, unless it catches up; says whether the peer has something to wait for now: its next
-    /// report, or the time of a packet.
+    /// Relays what the route selects, unless it catches up. Returns whether the peer has to be
+    /// polled, for its next report or a paced packet.
     fn send_all(&mut self, mut packets: &[Arc<Packet>]) -> bool {
         let way = self.way();
         let mut burst = Burst::default();
@@ -166,7 +163,7 @@ impl Relay<'_> {
             (packets, waits) = self.keep_back(packets, way.as_ref(), &mut burst);
         }
         self.send_each(packets, way.as_ref(), &mut burst);
-        waits |= self.peer.pacer.as_ref().is_some_and(|p| !p.is_empty());
+        waits |= self.peer.sending.pacer().is_some_and(|p| !p.is_empty());
         self.peer.connection.sent(self.media, &burst, self.now) || waits
     }
 
@@ -177,17 +174,17 @@ impl Relay<'_> {
                 selector, wanted, ..
             } = &mut *self.route;
             let selection = selector.select(packet, encodings, wanted);
-            if self.peer.pacer.is_some() {
+            if self.peer.sending.pacer().is_some() {
                 self.pace(packet, selection, way, burst);
                 continue;
             }
             match selection {
-                // Padding and keep-alives end here, and so does what the peer has no payload type for.
+                // Drops padding, keep-alives, and packets that the peer has no payload type for.
                 Selection::Forward(_) if packet.payload().is_empty() || !self.takes(packet) => {
                     self.skip(packet);
                 }
                 Selection::Forward(part) => {
-                    // Without keys, codec or way the packet is lost like any other on its way.
+                    // Without keys, codec or way, the packet is lost like any other.
                     let _ = way.and_then(|way| self.send(packet, part, way, burst));
                 }
                 Selection::Skip => self.skip(packet),
@@ -196,7 +193,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Whether the sink has a payload type for a packet; before there is one, none is looked for.
+    /// Whether the sink has a payload type for a packet, or does not exist yet.
     #[inline]
     fn takes(&self, packet: &Packet) -> bool {
         let track = self.peer.tracks.get(self.media);
@@ -215,7 +212,7 @@ impl Relay<'_> {
         }
     }
 
-    /// The way to the peer, once it is connected and takes media.
+    /// Returns the way to the peer, once it is connected and takes media.
     fn way(&mut self) -> Option<Way> {
         let transport = &self.peer.connection.transport;
         let sink = self.peer.tracks.get(self.media)?.sink.as_ref()?;
@@ -244,7 +241,7 @@ impl Relay<'_> {
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
         let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
         self.network.commit(sealed, way);
-        if self.peer.is_recorded && sink.is_numbered {
+        if self.peer.sending.is_recorded() && sink.is_numbered {
             connection.record_sent(transport_seq, sealed, self.now);
         }
         burst.add(sent.out, timestamp, packet.payload().len());
@@ -266,7 +263,7 @@ impl Relay<'_> {
         Some(sealed)
     }
 
-    /// What the route tells of its layers, and the encoding that it needs a keyframe of.
+    /// Returns a change of the layers, and the encoding that a keyframe is needed of.
     fn finish(self) -> (Option<(Layer, LayerReason)>, Option<u8>) {
         let (encodings, now) = (self.source.format.encodings, self.now);
         let Route {

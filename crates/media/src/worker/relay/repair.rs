@@ -1,14 +1,14 @@
-//! Retransmission: NACKs of sinks are answered from the source's history.
+//! Retransmission: answers the NACKs of sinks from the history of their source.
 
 use std::time::Instant;
 
+use portunus_graph::Stamp;
 use portunus_rtp::SeqNo;
 
 use super::Relaying;
-use crate::graph::Stamp;
 
 impl Relaying<'_> {
-    /// Sends a packet again that a sink lost.
+    /// Sends a packet again that a sink has lost.
     pub(in crate::worker) fn send_again(
         &mut self,
         slot: usize,
@@ -16,7 +16,7 @@ impl Relaying<'_> {
         seq: SeqNo,
         now: Instant,
     ) {
-        // What is no longer remembered cannot be helped; the receiver asks for a keyframe in time.
+        // A packet that is not stored any more is lost. The receiver will request a keyframe.
         let _ = self.try_send_again(slot, media, seq, now);
     }
 
@@ -63,14 +63,14 @@ impl Relaying<'_> {
         let sealed = peer.connection.seal_again(number, lengths, room).ok()?;
         let way = self.network.way(&pair, peer.link)?;
         self.network.commit(sealed, &way);
-        if peer.is_recorded && sink.is_numbered {
+        if peer.sending.is_recorded() && sink.is_numbered {
             peer.connection.record_sent(transport_seq, sealed, now);
         }
-        // It does not wait, but it takes room.
-        if let Some(pacer) = &mut peer.pacer {
+        // It does not wait, but it counts.
+        if let Some(pacer) = peer.sending.pacer_mut() {
             pacer.spent(sealed, now);
         }
-        if let Some(catch_up) = &mut peer.catch_up {
+        if let Some(catch_up) = peer.sending.catch_up_mut() {
             catch_up.missed(sealed, now);
         }
         Some(())

@@ -1,13 +1,14 @@
-//! ICE-TCP (RFC 6544), the passive side of it: peers connect where UDP does not get through.
+//! ICE-TCP (RFC 6544), the passive side: for peers behind firewalls that block UDP.
 //!
-//! A connection belongs to nobody until its first frame, a connectivity check, is taken by one of the worker's peers. From
-//! then on it is one of that peer's addresses. Nothing of the way of UDP comes by here.
+//! A connection belongs to nobody until a peer of the worker accepts its first frame, a
+//! connectivity check. Then it is one of that peer's addresses. The path of UDP does not use this
+//! module.
 
-mod passed;
 mod pipe;
 mod pipes;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
+mod transfer;
 
 use std::io;
 use std::mem;
@@ -19,7 +20,7 @@ use portunus_rtc::framing::Deframer;
 use portunus_rtc::{Carrier, Path, SelectedPair, stun_username};
 
 use super::Worker;
-use super::ends::guarded;
+use super::guard::guarded;
 use super::handshakes;
 use super::network::Link;
 use super::peers::Peer;
@@ -31,34 +32,35 @@ pub(super) use pipes::Pipes;
 pub(crate) use pipes::most_pipes;
 use pipes::{Closed, Refused};
 
-/// Connections that are accepted in a turn.
+/// The maximum number of connections accepted per turn.
 const ACCEPTS_PER_TURN: usize = 64;
-/// Bytes that a call reads.
+/// The number of bytes read per call.
 const READ_BYTES: usize = 16 << 10;
-/// Calls in a turn, for one connection and for all.
+/// The maximum number of calls per turn, for one connection and for all.
 const READS_PER_PIPE: usize = 4;
 const READS_PER_TURN: usize = 128;
-/// Datagrams after which no call follows, for one connection and for all: what is short in bytes may be long in work.
+/// The number of datagrams after which no call follows, for one connection and for all: short
+/// datagrams may be much work.
 const FRAMES_PER_PIPE: u64 = 1_024;
 const FRAMES_PER_TURN: u64 = 8_192;
-/// How long accepting waits after the system refused to, as it does without room for one more connection.
+/// The pause of accepting after the system refused to, for example because too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// Connections of a peer: for each of its networks and each of our addresses, and those that it has left without a word.
-/// The one that was silent for the longest time gives way to the next.
+/// The maximum number of connections of a peer: for each pair of networks, and those that it left
+/// without closing. The one that was silent for the longest time is closed for a new one.
 const MOST_OF_PEER: usize = 16;
 
-/// What is left to do with a connection.
+/// What remains to be done with a connection.
 enum After {
-    /// Nothing: all was read.
+    /// Nothing, as all was read.
     Drained,
     /// There may be more to read.
     More,
-    /// Nothing: it is closed.
+    /// Nothing, as it is closed.
     Closed,
 }
 
 impl Worker {
-    /// Accepts who connects, and takes what comes by connections; says whether there may be more.
+    /// Accepts connections, and takes what they bring. Returns whether there may be more.
     pub(super) fn receive_pipes(&mut self, now: Instant) -> bool {
         if !self.network.pipes.are_on() {
             return false;
@@ -98,7 +100,7 @@ impl Worker {
         self.network.pipes.accepts || !self.network.pipes.ready.is_empty()
     }
 
-    /// Reads a connection; says whether there may be more.
+    /// Reads a connection. Returns whether there may be more.
     fn drain_pipe(
         &mut self,
         key: PipeKey,
@@ -118,7 +120,7 @@ impl Worker {
         true
     }
 
-    /// Accepts who waits for it.
+    /// Accepts the connections that wait.
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS_PER_TURN {
             let Some(listener) = &self.network.pipes.listener else {
@@ -134,7 +136,7 @@ impl Worker {
                         self.network.pipes.accepts = false;
                         return;
                     }
-                    // It went away while it waited (accept(2)).
+                    // The client has gone while it waited (accept(2)).
                     Some(libc::ECONNABORTED | libc::EINTR) => {}
                     _ => {
                         tracing::warn!(worker = self.others.index(), %error, "cannot accept a TCP connection");
@@ -152,7 +154,7 @@ impl Worker {
         self.add_pipe(Pipe::new(stream, remote, now), remote);
     }
 
-    /// Adds a connection of a stranger; gives its name if it is still there.
+    /// Adds a connection of a stranger. Returns its key if it is still there.
     fn add_pipe(&mut self, pipe: io::Result<Pipe>, remote: SocketAddr) -> Option<PipeKey> {
         let registry = self.poller.registry();
         match pipe.and_then(|pipe| self.network.pipes.add(pipe, registry)) {
@@ -169,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// Reads once, and takes the frames that have come wholly.
+    /// Reads once, and takes complete frames.
     fn read_pipe(&mut self, key: PipeKey, scratch: &mut [u8], now: Instant) -> After {
         let Some(pipe) = self.network.pipes.get_mut(key) else {
             return After::Closed;
@@ -192,7 +194,7 @@ impl Worker {
         self.take_bytes(key, scratch.get_mut(..read).unwrap_or_default(), now)
     }
 
-    /// Takes the frames that are whole with these bytes of a connection.
+    /// Takes the frames that these bytes of a connection complete.
     fn take_bytes(&mut self, key: PipeKey, mut input: &mut [u8], now: Instant) -> After {
         let Some(pipe) = self.network.pipes.get_mut(key) else {
             return After::Closed;
@@ -206,7 +208,7 @@ impl Worker {
                 Ok(Some(frame)) => {
                     if !was_known
                         && self.network.pipes.is_stranger(key)
-                        && let Some(worker) = self.worker_elsewhere(frame)
+                        && let Some(worker) = self.other_worker_of(frame)
                     {
                         self.pass_pipe(key, worker, (frame, input));
                         return After::Closed;
@@ -216,7 +218,8 @@ impl Worker {
                     if !self.take_frame(key, path, frame, now) {
                         return After::Closed;
                     }
-                    // It is known from its first frame on, and a longer one may follow at once.
+                    // From its first frame on, the peer is known, and a longer frame may follow
+                    // immediately.
                     if !was_known {
                         deframer.set_most(LONGEST);
                     }
@@ -225,7 +228,7 @@ impl Worker {
             }
         };
         if !is_sound {
-            // Only before it is known are there frames that are too long.
+            // Frames can be too long only before the peer is known.
             self.refuse_pipe(key, Refused::NotACheck);
             return After::Closed;
         }
@@ -235,7 +238,7 @@ impl Worker {
         After::More
     }
 
-    /// Takes one datagram of a connection; says whether that is still open.
+    /// Takes one datagram of a connection. Returns whether the connection is still open.
     fn take_frame(&mut self, key: PipeKey, path: Path, frame: &mut [u8], now: Instant) -> bool {
         let Some(pipe) = self.network.pipes.get_mut(key) else {
             return false;
@@ -256,7 +259,7 @@ impl Worker {
         self.network.pipes.get(key).is_some()
     }
 
-    /// The first frame says whose a connection is.
+    /// Finds the peer of a connection by its first frame.
     fn take_first_frame(
         &mut self,
         key: PipeKey,
@@ -278,7 +281,7 @@ impl Worker {
             return false;
         };
         let id = peer.id;
-        if peer.pipes.len() >= MOST_OF_PEER
+        if peer.endpoints.pipes().len() >= MOST_OF_PEER
             && let Some(oldest) = self.least_heard(peer)
         {
             self.end_pipe(oldest, Closed::Displaced, now);
@@ -289,17 +292,16 @@ impl Worker {
             pipe.heard = now;
         }
         if let Some(peer) = self.peers.get_mut(slot) {
-            let others = mem::take(&mut peer.pipes).into_iter();
-            peer.pipes = others.chain([key]).collect();
+            peer.endpoints.add_pipe(key);
         }
         let worker = self.others.index();
         tracing::debug!(worker, remote = %path.remote, local = %path.local, "a peer connected by TCP");
         true
     }
 
-    /// The connection of a peer that was silent for the longest time and is not in use.
+    /// Returns the connection of a peer that was silent for the longest time and is not in use.
     fn least_heard(&self, peer: &Peer) -> Option<PipeKey> {
-        let others = peer.pipes.iter().copied();
+        let others = peer.endpoints.pipes().iter().copied();
         let others = others.filter(|key| Some(*key) != peer.link.pipe);
         others.min_by_key(|key| self.network.pipes.get(*key).map(|pipe| pipe.heard))
     }
@@ -312,7 +314,7 @@ impl Worker {
         }
     }
 
-    /// Closes a connection, whose ever it is: the peer's pairs on it fail at once.
+    /// Closes a connection. A peer's pairs on it fail immediately.
     fn end_pipe(&mut self, key: PipeKey, how: Closed, now: Instant) {
         let Some(pipe) = self.network.pipes.close(key, self.poller.registry()) else {
             return;
@@ -330,8 +332,7 @@ impl Worker {
         let Some(peer) = self.peers.get_mut(slot) else {
             return;
         };
-        let others = mem::take(&mut peer.pipes).into_iter();
-        peer.pipes = others.filter(|of_peer| *of_peer != key).collect();
+        peer.endpoints.remove_pipe(key);
         let link = &mut peer.link;
         link.pipe = link.pipe.filter(|in_use| *in_use != key);
         let transport = &mut peer.connection.transport;
@@ -343,7 +344,7 @@ impl Worker {
 
     /// Closes the connections of a peer that is gone.
     pub(super) fn close_pipes_of(&mut self, peer: &Peer) {
-        for key in &peer.pipes {
+        for key in peer.endpoints.pipes() {
             if self
                 .network
                 .pipes
@@ -355,7 +356,8 @@ impl Worker {
         }
     }
 
-    /// Writes what waits, as far as connections take it; says whether some broke, which their peers have yet to be told.
+    /// Writes what waits, as far as connections take it. Returns whether some broke, which their
+    /// peers do not know yet.
     pub(super) fn flush_pipes(&mut self, now: Instant) -> bool {
         let mut broken = false;
         while let Some(key) = self.network.pipes.unflushed.pop() {
@@ -371,7 +373,7 @@ impl Worker {
         broken
     }
 
-    /// A peer uses this pair from now on.
+    /// Sets the pair that a peer uses.
     pub(super) fn select_way(&mut self, slot: usize, pair: &SelectedPair, now: Instant) {
         let Some(peer) = self.peers.get(slot) else {
             return;
@@ -383,7 +385,7 @@ impl Worker {
             },
             Carrier::Udp => Link::default(),
             Carrier::Tcp => Link {
-                pipe: self.network.pipes.of(&peer.pipes, pair.into()),
+                pipe: self.network.pipes.of(peer.endpoints.pipes(), pair.into()),
                 channel: None,
             },
         };

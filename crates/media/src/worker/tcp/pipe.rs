@@ -1,4 +1,4 @@
-//! An accepted TCP connection, in which a peer's datagrams travel as frames (RFC 6544, RFC 4571).
+//! A TCP connection that carries a peer's datagrams as frames (RFC 6544, RFC 4571).
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -12,32 +12,34 @@ use socket2::SockRef;
 
 use crate::PeerId;
 
-/// Bytes of frames that wait for the connection to take them, on this side of the kernel.
+/// The maximum size of frames that wait for the connection, in bytes.
 const MOST_WAITING: usize = 256 << 10;
-/// The last of these are for datagrams of up to so many bytes each: sound, checks and reports still get through where video
-/// does not.
+/// The last of these bytes are for short datagrams, up to this size: audio, checks and reports get
+/// through even if video does not.
 const FOR_SHORT: usize = 32 << 10;
 const SHORT: usize = 400;
-/// Asked of the kernel for what was sent and is not acknowledged.
+/// The size of the kernel's send buffer to request.
 const SEND_BUFFER: usize = 256 << 10;
-/// So much waits in the kernel to be sent. What waits is late: a connection that takes less than is sent into it is better
-/// off with losses, and here it can be chosen what is lost.
+/// The maximum number of unsent bytes in the kernel. Losses are better than delay, and only here it
+/// can be chosen what is dropped.
 const UNSENT: u32 = 32 << 10;
-/// A buffer that was needed once and is larger than this is given back.
+/// A larger buffer is freed when it is empty.
 const KEPT_BUFFER: usize = 16 << 10;
-/// The longest frame of a connection that belongs to nobody yet: more than a connectivity check has.
+/// The maximum length of a frame before the peer is known: more than that of a connectivity check.
 const LONGEST_FIRST: usize = 2_048;
-/// The longest frame: that of the longest datagram.
+/// The maximum length of a frame: that of a datagram.
 pub(super) const LONGEST: usize = u16::MAX as usize;
-/// What was sent and is not acknowledged for this long ends the connection (RFC 5482): as long as consent lasts.
+/// Data that is not acknowledged for this time ends the connection (RFC 5482): as long as consent
+/// lasts.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Names a connection as long as it is open. No bits of it are zero at once, so that the lack of one takes no room.
+/// The key of a connection while it is open. It is never zero, so that an `Option` of it takes no
+/// more memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct PipeKey(NonZeroU32);
 
 impl PipeKey {
-    /// Of a place among all connections of a worker.
+    /// The index among all connections of a worker.
     pub(super) fn of(place: usize) -> Option<Self> {
         let number = u32::try_from(place).ok()?.checked_add(1)?;
         NonZeroU32::new(number).map(Self)
@@ -48,26 +50,26 @@ impl PipeKey {
     }
 }
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 pub(super) struct Pipe {
     pub(super) stream: TcpStream,
-    /// Between which addresses it is.
+    /// Its addresses.
     pub(super) path: Path,
-    /// Whose it is, once its first frame has said so.
+    /// The peer, once the first frame has said.
     pub(super) owner: Option<PeerId>,
-    /// When something last came by it, or when it was accepted.
+    /// When the last datagram arrived, or when it was accepted.
     pub(super) heard: Instant,
     pub(super) deframer: Deframer,
     outgoing: Outgoing,
-    /// It may have something to be read.
+    /// It may be readable.
     pub(super) is_ready: bool,
-    /// It has something to be written.
+    /// It has frames to write.
     pub(super) is_unflushed: bool,
 }
 
 impl Pipe {
-    /// An accepted connection.
+    /// Returns an accepted connection.
     pub(super) fn new(stream: TcpStream, remote: SocketAddr, now: Instant) -> io::Result<Self> {
         let path = Path::tcp(canonical(stream.local_addr()?), canonical(remote));
         stream.set_nodelay(true)?;
@@ -87,7 +89,7 @@ impl Pipe {
         })
     }
 
-    /// Queues a datagram; says whether there was room for it.
+    /// Queues a datagram. Returns whether there was room for it.
     pub(super) fn push(&mut self, datagram: &[u8]) -> bool {
         self.outgoing.push(datagram)
     }
@@ -97,22 +99,22 @@ impl Pipe {
         self.outgoing.write_to(&mut self.stream)
     }
 
-    /// Reads what is there.
+    /// Reads what has arrived.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stream.read(into)
     }
 }
 
-/// An IPv4 address in the form of IPv6, which a socket of both gives, as what it is.
+/// Returns IPv4-mapped addresses, as sockets of both families have them, as IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Frames that wait to be written. Only whole ones are left out.
+/// Frames that wait. Only whole frames are dropped.
 #[derive(Debug, Default)]
 struct Outgoing {
     bytes: Vec<u8>,
-    /// So many of them are written.
+    /// The number of bytes that are written already.
     written: usize,
 }
 
@@ -163,7 +165,11 @@ impl Outgoing {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use super::*;
     use proptest::prelude::*;
 

@@ -16,46 +16,46 @@ use crate::totals::TcpTotals;
 
 /// The poll's token for the listener.
 const LISTENER: Token = Token(2);
-/// The poll's tokens from here on are those of connections: no worker has so many forwarders.
+/// The first of the poll's tokens for connections. No worker has so many forwarders.
 const FIRST_TOKEN: usize = 1 << 28;
-/// Connections that belong to nobody yet: the oldest gives way to the next one.
+/// The maximum number of connections that belong to nobody yet. The oldest is closed for a new one.
 const STRANGERS: usize = 256;
-/// So many of them may come from one network, where the same holds: who makes more displaces none of others.
+/// The same for one network, so that it displaces only its own connections.
 const STRANGERS_OF_NETWORK: usize = 64;
-/// Bits of an IPv6 address that tell networks apart; of IPv4 it is the whole address.
+/// The number of bits of an IPv6 address that identify a network. Of IPv4, it is the whole address.
 const NETWORK_BITS: u32 = 64;
-/// A peer's connection by which no datagram came for so long is closed. Consent ends earlier; browsers check by spare
-/// connections every 25 s.
+/// The time without datagrams after which a peer's connection is closed. Consent ends earlier;
+/// browsers check spare connections every 25 s.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// How often silence is checked.
 const SWEEP: Duration = Duration::from_secs(5);
-/// Connections of a worker at a time, if there are files enough ([`most_pipes`]). What waits in each to be sent may take 288 KiB
-/// (of which the kernel has 32 KiB): of so many that none reads, 4.5 GiB.
+/// The maximum number of connections of a worker, if enough files can be opened ([`most_pipes`]).
+/// Each may queue 288 KiB (of which the kernel has 32 KiB), which makes 4.5 GiB if nobody reads.
 const MOST: usize = 16_384;
-/// Of the files that the process may open, the connections of all workers together take one in so many at most: sessions,
-/// recordings and mountpoints need some, too.
+/// The share of the process's files for connections of all workers, as a divisor: sessions,
+/// recordings and mountpoints need files, too.
 const FILES_FOR_A_PIPE: u64 = 2;
-/// How often the log is written at most.
+/// The minimum time between two log entries.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a connection may take to say whose it is.
+/// The time in which a connection has to send its first frame.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a connection was refused, in the order of [`TcpTotals::REFUSED`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// Something else than a connectivity check came first.
+    /// Its first frame is not a connectivity check.
     NotACheck,
     /// The check is for no peer of this worker.
     UnknownPeer,
-    /// The peer's transport did not take the check.
+    /// The peer refused the check.
     WrongCheck,
-    /// It did not say whose it is in time.
+    /// It sent no check in time.
     Silent,
-    /// It went away before it said whose it is.
+    /// It was closed before it sent a check.
     Left,
-    /// Too many others came before it said whose it is.
+    /// Too many others were accepted before it sent a check.
     Displaced,
-    /// The worker has as many as it may have, and all others are those of peers, or came later.
+    /// The worker has its maximum number of connections.
     Full,
     /// The system failed to set it up.
     System,
@@ -66,9 +66,9 @@ pub(super) enum Refused {
 pub(super) enum Closed {
     /// The peer closed it.
     Left,
-    /// The system gave it up.
+    /// The system reported an error.
     Broken,
-    /// Nothing came by it for long.
+    /// It was silent for too long.
     Silent,
     /// The peer made too many others.
     Displaced,
@@ -76,8 +76,8 @@ pub(super) enum Closed {
     PeerEnded,
 }
 
-/// How many connections each of `workers` may have where the process may open so many files (`RLIMIT_NOFILE`; none: any
-/// number).
+/// Returns the maximum number of connections for each of `workers`, if the process may open `files`
+/// files (`RLIMIT_NOFILE`, `None` for any number).
 pub(crate) fn most_pipes(files: Option<u64>, workers: usize) -> usize {
     let share = |files: u64| {
         let of_all = usize::try_from(files / FILES_FOR_A_PIPE).unwrap_or(usize::MAX);
@@ -86,26 +86,26 @@ pub(crate) fn most_pipes(files: Option<u64>, workers: usize) -> usize {
     files.map_or(MOST, |files| MOST.min(share(files)))
 }
 
-/// The connections, and what is to be done with them.
+/// The connections of a worker, and what is to be done with them.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Pipes {
     slots: Slab<Pipe>,
     pub(super) listener: Option<TcpListener>,
-    /// There are no more than these at a time; none where nobody can connect.
+    /// The maximum number. `None` without ICE-TCP.
     most: Option<usize>,
-    /// Somebody may wait to be accepted.
+    /// A connection may wait to be accepted.
     pub(super) accepts: bool,
-    /// When accepting is tried again after the system had no room for one more.
+    /// When accepting is tried again after an error.
     pub(super) accept_again: Option<Instant>,
     /// Those that belong to nobody yet, the oldest first.
     strangers: Vec<PipeKey>,
-    /// Those that may have something to be read, in the order in which they have their turn.
+    /// Those that may be readable, in the order of their turns.
     pub(super) ready: VecDeque<PipeKey>,
-    /// Those that have something to be written.
+    /// Those that have frames to write.
     pub(super) unflushed: Vec<PipeKey>,
-    /// What is read is read into this; made with the first connection.
+    /// The buffer for reading. Allocated with the first connection.
     pub(super) scratch: Vec<u8>,
-    /// When silent connections are looked for, while there are any at all.
+    /// When silent connections are next looked for, if there are any connections.
     sweep_at: Option<Instant>,
     pub(super) counted: TcpTotals,
     logged: TcpTotals,
@@ -113,7 +113,7 @@ pub(in crate::worker) struct Pipes {
 }
 
 impl Pipes {
-    /// None yet, and never more than `most`.
+    /// Returns no connections, and room for up to `most`.
     pub(in crate::worker) fn new(listener: Option<TcpListener>, most: Option<usize>) -> Self {
         Self {
             listener,
@@ -122,7 +122,7 @@ impl Pipes {
         }
     }
 
-    /// Has the poll tell of those who connect.
+    /// Registers the listener with the poll.
     pub(in crate::worker) fn listen(&mut self, registry: &Registry) -> io::Result<()> {
         match &mut self.listener {
             Some(listener) => registry.register(listener, LISTENER, mio::Interest::READABLE),
@@ -130,17 +130,17 @@ impl Pipes {
         }
     }
 
-    /// Whether anybody can connect.
+    /// Whether connections are possible.
     pub(super) fn are_on(&self) -> bool {
         self.most.is_some()
     }
 
-    /// What was counted since the start; none where nobody can connect.
+    /// The counts since the start. `None` without ICE-TCP.
     pub(in crate::worker) fn counted(&self) -> Option<TcpTotals> {
         self.most.map(|_| self.counted)
     }
 
-    /// Writes the log if there is something new and the last time is long enough ago.
+    /// Logs new counts, if the last log entry is long enough ago.
     pub(in crate::worker) fn report(&mut self, worker: u16, now: Instant) {
         let recent = |last: Instant| now.saturating_duration_since(last) < LOG_INTERVAL;
         let (counted, logged) = (self.counted, self.logged);
@@ -177,7 +177,7 @@ impl Pipes {
         self.last_log = Some(now);
     }
 
-    /// When there is something to do though nothing comes.
+    /// When something is due.
     pub(in crate::worker) fn timeout(&self) -> Option<Instant> {
         let oldest = self.strangers.first().and_then(|key| self.get(*key));
         let oldest = oldest.map(|pipe| pipe.heard + PATIENCE);
@@ -185,7 +185,7 @@ impl Pipes {
         oldest.into_iter().chain(others).min()
     }
 
-    /// Notes what the poll found.
+    /// Notes which sockets the poll found ready.
     pub(in crate::worker) fn note_ready(&mut self, events: &Events) {
         for event in events {
             if event.token() == LISTENER {
@@ -216,7 +216,7 @@ impl Pipes {
         }
     }
 
-    /// The next one that may have something to be read.
+    /// Takes the next connection that may be readable.
     pub(super) fn next_ready(&mut self) -> Option<PipeKey> {
         let key = self.ready.pop_front()?;
         self.get_mut(key)?.is_ready = false;
@@ -231,8 +231,8 @@ impl Pipes {
         }
     }
 
-    /// Takes in a connection of somebody who is not known; gives its name, and the one that has to make room for it, which may be
-    /// itself, and why.
+    /// Adds a connection of a stranger. Returns its key, and the connection that has to be closed
+    /// for it, which may be itself.
     pub(super) fn add(
         &mut self,
         pipe: Pipe,
@@ -275,7 +275,7 @@ impl Pipes {
         Ok((key, displaced.0.map(|key| (*key, displaced.1))))
     }
 
-    /// The connections of peers by which nothing has come for long, if it is time to look for them.
+    /// Returns the connections of peers that are silent for too long, if it is time to check.
     pub(super) fn silent(&mut self, now: Instant) -> Vec<PipeKey> {
         if self.sweep_at.is_none_or(|at| now < at) {
             return Vec::new();
@@ -296,13 +296,13 @@ impl Pipes {
         self.slots.get_mut(key.place())
     }
 
-    /// Which of the connections of a peer a path is.
+    /// Returns the connection of a peer that has this path.
     pub(in crate::worker) fn of(&self, peer: &[PipeKey], path: Path) -> Option<PipeKey> {
         let mut pipes = peer.iter().copied();
         pipes.find(|key| self.get(*key).is_some_and(|pipe| pipe.path == path))
     }
 
-    /// The oldest connection that has not said in time whose it is.
+    /// Returns the oldest connection without a check in time.
     pub(super) fn overdue(&self, now: Instant) -> Option<PipeKey> {
         let oldest = self.strangers.first().copied()?;
         let since = self.get(oldest)?.heard;
@@ -314,25 +314,25 @@ impl Pipes {
         self.get(key).is_some_and(|pipe| pipe.owner.is_none())
     }
 
-    /// Somebody is known now, or gone.
+    /// Notes that a stranger is known now, or gone.
     pub(super) fn forget_stranger(&mut self, key: PipeKey) {
         self.strangers.retain(|stranger| *stranger != key);
     }
 
-    /// Closes a connection, after a last try to send what waits.
+    /// Closes a connection, after a last try to write what waits.
     pub(super) fn close(&mut self, key: PipeKey, registry: &Registry) -> Option<Pipe> {
         let mut pipe = self.slots.try_remove(key.place())?;
         self.forget_stranger(key);
         self.ready.retain(|ready| *ready != key);
         self.unflushed.retain(|unflushed| *unflushed != key);
         self.counted.connections = self.counted.connections.saturating_sub(1);
-        // It may be broken already, and the system takes it out of the poll when it is closed.
+        // It may be broken already. Closing it ends the registration, too.
         let _ = pipe.flush();
         let _ = registry.deregister(&mut pipe.stream);
         Some(pipe)
     }
 
-    /// Takes a connection out, which goes on elsewhere.
+    /// Removes a connection that is passed on.
     pub(super) fn take_out(&mut self, key: PipeKey, registry: &Registry) -> io::Result<Pipe> {
         let pipe = self.slots.try_remove(key.place());
         let mut pipe = pipe.ok_or(io::ErrorKind::NotConnected)?;
@@ -344,21 +344,21 @@ impl Pipes {
         Ok(pipe)
     }
 
-    /// A connection of a peer has ended.
+    /// Counts a connection of a peer that ended.
     pub(super) fn closed(&mut self, how: Closed) {
         if let Some(count) = self.counted.closed.get_mut(how as usize) {
             *count += 1;
         }
     }
 
-    /// A connection was refused.
+    /// Counts a connection that was refused.
     pub(super) fn refused(&mut self, why: Refused) {
         if let Some(count) = self.counted.refused.get_mut(why as usize) {
             *count += 1;
         }
     }
 
-    /// Queues a datagram for the end of the turn. Without room for it, it is lost, like any packet on the way.
+    /// Queues a datagram for the end of the turn. Without room for it, it is lost like any other.
     pub(in crate::worker) fn push(&mut self, key: PipeKey, datagram: &[u8]) {
         let is_queued = self.get_mut(key).is_some_and(|pipe| pipe.push(datagram));
         if is_queued {
@@ -371,7 +371,7 @@ impl Pipes {
     }
 }
 
-/// The network that an address is of.
+/// Returns the network of an address.
 fn network(address: SocketAddr) -> u128 {
     match address.ip() {
         IpAddr::V4(ip) => ip.to_bits().into(),
@@ -381,13 +381,17 @@ fn network(address: SocketAddr) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a failed test panics"
+    )]
     use std::net::TcpStream as StdStream;
 
     use mio::Poll;
 
     use super::*;
-    use crate::plane::PeerId;
+    use crate::PeerId;
 
     /// Connections of clients at any address; the other ends are kept open.
     struct Stage {

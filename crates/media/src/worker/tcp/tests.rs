@@ -1,5 +1,9 @@
-//! Those who send more than their share, at a worker that is turned by hand.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+//! Clients that send more than their share.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream as StdStream;
@@ -7,12 +11,12 @@ use std::net::TcpStream as StdStream;
 use mio::net::TcpListener;
 
 use super::*;
-use crate::plane::PeerId;
+use crate::PeerId;
 use crate::testing::bare;
 
-/// More of them than have a turn at once.
+/// More than have a turn at once.
 const FLOODS: usize = READS_PER_TURN / READS_PER_PIPE + 8;
-/// Two bytes that are a whole frame.
+/// Two bytes that are a complete frame.
 const EMPTY: [u8; 2] = [0; 2];
 
 struct Stage {
@@ -26,7 +30,7 @@ impl Stage {
         Self::with(1_000)
     }
 
-    /// One to which so many may be connected.
+    /// A worker with up to `most` connections.
     fn with(most: usize) -> Self {
         let mut worker = bare(Instant::now()).worker;
         let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -41,13 +45,13 @@ impl Stage {
         }
     }
 
-    /// Sees what there is, without reading any.
+    /// Notes readable connections, without reading them.
     fn look(&mut self) {
         self.worker.poller.wait(&mut self.ready, None).unwrap();
         self.worker.network.pipes.note_ready(&self.ready);
     }
 
-    /// A connection becomes that of a peer.
+    /// Assigns a connection to a peer.
     fn own(&mut self, place: usize) {
         let owner = PeerId {
             worker: 0,
@@ -58,7 +62,7 @@ impl Stage {
         self.worker.network.pipes.get_mut(key).unwrap().owner = Some(owner);
     }
 
-    /// Somebody connects and is accepted.
+    /// Connects, and is accepted.
     fn connect(&mut self) -> StdStream {
         let client = StdStream::connect(self.server).unwrap();
         let (patience, accepted) = (Instant::now() + Duration::from_secs(10), self.accepted());
@@ -80,7 +84,7 @@ impl Stage {
     }
 }
 
-/// Writes as many of these as there is room for, and more than are read in the turns of a test.
+/// Writes as much as there is room for, and more than a test reads.
 fn fill(client: &mut StdStream, with: &[u8]) {
     client.set_nonblocking(true).unwrap();
     let much = with.repeat((32 << 10) / with.len());
@@ -171,7 +175,7 @@ fn who_finds_no_room_is_closed_at_once_and_counted() {
         assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
         assert_eq!(stage.worker.network.pipes.counted.connections, MOST as u64);
     }
-    // Room comes back with who leaves.
+    // A closed connection makes room.
     drop(peers);
     let patience = Instant::now() + Duration::from_secs(10);
     while stage.worker.network.pipes.counted.connections > 0 {

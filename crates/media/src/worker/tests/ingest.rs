@@ -1,4 +1,4 @@
-//! How much of what waits for ingests a turn takes.
+//! How many waiting packets of ingests a turn takes.
 
 use std::net::UdpSocket;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::sys;
 use crate::testing::{Bare, bare};
 use crate::{IngestBind, IngestFeed, IngestOptions, IngestSocket};
 
-/// An ingest of sound on a worker, and somebody who sends to it.
+/// An audio ingest of a worker, and its sender.
 struct Feeding {
     status: Arc<IngestStatus>,
     socket: UdpSocket,

@@ -1,4 +1,4 @@
-//! Peers whose ICE is lite: they answer checks, and make none.
+//! Peers with ICE-lite: they answer checks, and send none.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use portunus_sdp::negotiated::{DtlsRole, Negotiated, RemoteTransport};
 
 use super::track;
 use crate::PeerId;
-use crate::command::Command;
+use crate::command::{Command, PeerCommand};
 use crate::testing::{Bare, checking};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Of virtual time.
+/// In virtual time.
 const STEP: Duration = Duration::from_millis(10);
 
-/// A worker that makes checks, and peers.
+/// A worker that sends checks, and peers.
 struct Stage {
     bare: Bare,
     now: Instant,
-    /// Each with the address at which it is, and whether it can be reached.
+    /// Each with its address, and whether that can be reached.
     peers: Vec<(Side, SocketAddr, bool)>,
     /// Checks that the worker sent.
     checks: Vec<(SocketAddr, Vec<u8>)>,
@@ -44,7 +44,7 @@ impl Stage {
         track(0, index as u64 + 1).peer
     }
 
-    /// Another peer, which names `named` as its candidates.
+    /// Adds a peer that names `named` as its candidates.
     fn meet(&mut self, address: SocketAddr, role: DtlsRole, named: Vec<String>) {
         let index = self.peers.len();
         let mut side = Side::new(&format!("client{index}"), address, false, role);
@@ -52,18 +52,20 @@ impl Stage {
         let mut side = Side::with(side.config, role);
         let ice = credentials(&format!("server{index}"), 1);
         let peer = Self::id(index);
-        self.bare.inbox.send(Command::CreatePeer {
+        self.bare.inbox.send(Command::Peer(
             peer,
-            ice: ice.clone(),
-            controlling: false,
-        });
+            PeerCommand::Create {
+                ice: ice.clone(),
+                controlling: false,
+            },
+        ));
         let mut transport = side.describe();
         transport.candidates = named;
         let media = vec![video("0", 1_000)];
         let negotiated = Box::new(Negotiated { transport, media });
         self.bare
             .inbox
-            .send(Command::Negotiate { peer, negotiated });
+            .send(Command::Peer(peer, PeerCommand::Negotiate(negotiated)));
         let local = self.bare.local;
         let server = RemoteTransport {
             ice,
@@ -139,7 +141,7 @@ fn a_peer_that_only_answers_is_found() {
         assert!(stage.is_connected(0), "{role:?}");
         assert_eq!(stage.bare.worker.owner(address(20_001)), Some(Stage::id(0)));
         assert_eq!(stage.bare.worker.peers.known().1, 0);
-        // Without an answer it ends as any other does.
+        // Without an answer it ends like any other peer.
         stage.peers[0].2 = false;
         stage.run(45 * SECOND);
         assert_eq!(stage.bare.worker.owner(address(20_001)), None);
@@ -157,7 +159,7 @@ fn what_nobody_asked_for_leaves_nothing_behind() {
     let local = stage.bare.local;
     let (_, check) = stage.checks[0].clone();
     for n in 0..1_000_u16 {
-        // Of a check that was made, from elsewhere, and of one that was not.
+        // Answers to a check from another address, and to a check that was never sent.
         let mut answer = check.clone();
         answer[0] = 1;
         if n % 2 == 0 {
@@ -186,7 +188,7 @@ fn who_names_the_address_of_another_disturbs_nobody() {
             stage.run(5 * SECOND);
             stage.meet(address(20_002), DtlsRole::Client, named(victim));
         } else {
-            // Its checks are under way when the other comes.
+            // Its checks are under way when the other peer comes.
             stage.meet(address(20_002), DtlsRole::Client, named(victim));
             stage.run(SECOND / 2);
             stage.meet(victim, DtlsRole::Client, named(victim));

@@ -1,4 +1,8 @@
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed test panics"
+)]
 
 mod ingest;
 mod lite;
@@ -7,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_graph::{Packet, Part, Sent, SourceFormat, Stamp};
 use portunus_rtc::bandwidth::{DataRate, Decision, Reason};
 use portunus_rtc::testing::{Side, credentials, video};
 use portunus_rtp::extension::AbsSendTime;
@@ -15,8 +20,7 @@ use portunus_sdp::negotiated::{Codec, DtlsRole, Negotiated, NegotiatedMedia};
 
 use super::Worker;
 use super::graph::RouteState;
-use crate::command::{Command, NewIngest};
-use crate::graph::{Packet, Part, Sent, SourceFormat, Stamp};
+use crate::command::{Command, IngestCommand, NewIngest, PeerCommand, RouteCommand, SourceCommand};
 use crate::ingest::{IngestMedia, Refused, RtpIngest};
 use crate::testing::{Bare, bare};
 use crate::{
@@ -43,11 +47,11 @@ fn what_a_feed_does_not_take_is_told_of_its_ingest() {
         serial: 1,
     };
     let status = Arc::new(IngestStatus::new(now));
-    inbox.send(Command::AddIngest(Box::new(NewIngest {
+    inbox.send(Command::Ingest(IngestCommand::Add(Box::new(NewIngest {
         id,
         options: IngestOptions::rtp(Codec::Vp8, 90_000, IngestFeed::Packets(packets)),
         status: Arc::clone(&status),
-    })));
+    }))));
     worker.take_commands(now);
     let packet = [0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x10, 0x11];
     while feed.send(0, &packet).is_ok() {}
@@ -75,14 +79,14 @@ fn another_payload_type_than_was_agreed_on_is_refused() {
         pt: Some(Pt(100)),
         ..RtpIngest::new(Codec::Opus, 48_000)
     });
-    inbox.send(Command::AddIngest(Box::new(NewIngest {
+    inbox.send(Command::Ingest(IngestCommand::Add(Box::new(NewIngest {
         id,
         options: IngestOptions {
             media,
             ..IngestOptions::rtp(Codec::Opus, 48_000, IngestFeed::Packets(packets))
         },
         status: Arc::clone(&status),
-    })));
+    }))));
     worker.take_commands(now);
     for (pt, sequence) in [(100, 1), (101, 2), (13, 3), (100, 4)] {
         let packet = [0x80, pt, 0, sequence, 0, 0, 0, 0, 0, 0, 0, 7, 0x10, 0x11];
@@ -100,32 +104,36 @@ fn what_is_said_of_a_source_that_is_gone_leaves_nothing_behind() {
         mut worker, inbox, ..
     } = bare(now);
     let (gone, elsewhere, viewer) = (track(0, 1), track(1, 2), track(0, 3));
-    inbox.send(Command::CreatePeer {
-        peer: viewer.peer,
-        ice: credentials("viewer", 1),
-        controlling: false,
-    });
+    inbox.send(Command::Peer(
+        viewer.peer,
+        PeerCommand::Create {
+            ice: credentials("viewer", 1),
+            controlling: false,
+        },
+    ));
     // Its peer ended a moment ago.
-    inbox.send(Command::AddRoute {
-        route: RouteId {
+    inbox.send(Command::Route(
+        RouteId {
             worker: 0,
             serial: 4,
         },
-        from: gone.into(),
-        to: viewer,
-        options: RouteOptions::default(),
-    });
+        RouteCommand::Add {
+            from: gone.into(),
+            to: viewer,
+            options: RouteOptions::default(),
+        },
+    ));
     // The last route from it ended a moment ago.
-    inbox.send(Command::SourceFormat {
-        source: SourceRef::Track(elsewhere),
-        format: SourceFormat {
+    inbox.send(Command::Source(
+        SourceRef::Track(elsewhere),
+        SourceCommand::SetFormat(SourceFormat {
             is_video: true,
             clock_rate: 90_000,
             encodings: 1,
             messages: None,
             keep: None,
-        },
-    });
+        }),
+    ));
     worker.take_commands(now);
     assert_eq!(worker.peers.len(), 1);
     assert_eq!(worker.graph.len(), (0, 0));
@@ -139,35 +147,39 @@ fn with_a_peer_end_its_sources_and_no_others() {
     } = bare(now);
     let (publisher, viewer) = (track(0, 1), track(0, 2));
     for (name, peer) in [("publisher", publisher.peer), ("viewer", viewer.peer)] {
-        inbox.send(Command::CreatePeer {
+        inbox.send(Command::Peer(
             peer,
-            ice: credentials(name, 1),
-            controlling: false,
-        });
+            PeerCommand::Create {
+                ice: credentials(name, 1),
+                controlling: false,
+            },
+        ));
     }
     for (serial, from, to) in [(3, publisher, viewer), (4, viewer, publisher)] {
-        inbox.send(Command::AddRoute {
-            route: RouteId { worker: 0, serial },
-            from: from.into(),
-            to,
-            options: RouteOptions::default(),
-        });
+        inbox.send(Command::Route(
+            RouteId { worker: 0, serial },
+            RouteCommand::Add {
+                from: from.into(),
+                to,
+                options: RouteOptions::default(),
+            },
+        ));
     }
     worker.take_commands(now);
     assert_eq!(worker.graph.len(), (2, 2));
     let peer = publisher.peer;
-    inbox.send(Command::ClosePeer { peer });
+    inbox.send(Command::Peer(peer, PeerCommand::Close));
     worker.take_commands(now);
-    // The route to it has ended with it, that from it with its source.
+    // The route to the peer has ended with it, and that from it with its source.
     assert_eq!(worker.graph.len(), (1, 0));
     assert!(worker.graph.key(viewer.into()).is_some());
     let peer = viewer.peer;
-    inbox.send(Command::ClosePeer { peer });
+    inbox.send(Command::Peer(peer, PeerCommand::Close));
     worker.take_commands(now);
     assert_eq!(worker.graph.len(), (0, 0));
 }
 
-/// A viewer with a route to its line `0`, which is agreed on by [`Viewer::negotiate`].
+/// A viewer with a route to m-line `0`, which [`Viewer::negotiate`] negotiates.
 struct Viewer {
     bare: Bare,
     to: TrackRef,
@@ -180,21 +192,25 @@ impl Viewer {
         let mut bare = bare(now);
         let (from, to) = (track(0, 1), track(0, 2));
         for (name, peer) in [("publisher", from.peer), ("viewer", to.peer)] {
-            bare.inbox.send(Command::CreatePeer {
+            bare.inbox.send(Command::Peer(
                 peer,
-                ice: credentials(name, 1),
-                controlling: false,
-            });
+                PeerCommand::Create {
+                    ice: credentials(name, 1),
+                    controlling: false,
+                },
+            ));
         }
-        bare.inbox.send(Command::AddRoute {
-            route: RouteId {
+        bare.inbox.send(Command::Route(
+            RouteId {
                 worker: 0,
                 serial: 3,
             },
-            from: from.into(),
-            to,
-            options: RouteOptions::default(),
-        });
+            RouteCommand::Add {
+                from: from.into(),
+                to,
+                options: RouteOptions::default(),
+            },
+        ));
         bare.worker.take_commands(now);
         Self { bare, to, now }
     }
@@ -202,17 +218,17 @@ impl Viewer {
     fn negotiate(&mut self, line: NegotiatedMedia) {
         let address = SocketAddr::from(([127, 0, 0, 1], 20_000));
         let side = Side::new("client", address, true, DtlsRole::Client);
-        self.bare.inbox.send(Command::Negotiate {
-            peer: self.to.peer,
-            negotiated: Box::new(Negotiated {
+        self.bare.inbox.send(Command::Peer(
+            self.to.peer,
+            PeerCommand::Negotiate(Box::new(Negotiated {
                 transport: side.describe(),
                 media: vec![line],
-            }),
-        });
+            })),
+        ));
         self.bare.worker.take_commands(self.now);
     }
 
-    /// Relays the source's packet `seq`; gives its number, and the header and mid that it leaves with.
+    /// Relays packet `seq` of the source. Returns its record, header and mid.
     fn relay(&mut self, seq: u64) -> (Sent, Header, Vec<u8>) {
         let worker: &mut Worker = &mut self.bare.worker;
         let slot = worker.peers.slot(self.to.peer).unwrap();
@@ -253,7 +269,7 @@ fn what_takes_the_place_of_a_stopped_line_is_another_stream() {
     let (sent, header, mid) = viewer.relay(70_001);
     assert_eq!((sent.out, header.ssrc), (SeqNo(2_001), Ssrc(2_000)));
     assert_eq!(mid, b"1");
-    // Another mid alone: under the same SSRC no number may be used twice.
+    // Only another mid: no number may be used twice with one SSRC.
     viewer.negotiate(video("2", 2_000));
     let (sent, _, mid) = viewer.relay(70_002);
     assert_eq!((sent.out, mid.as_slice()), (SeqNo(2_002), &b"2"[..]));
@@ -289,31 +305,37 @@ fn a_publisher_that_many_watch_is_not_asked_for_less() {
     let route = |serial| RouteId { worker: 0, serial };
     let join = |worker: &mut Worker, serial| {
         let to = track(0, serial);
-        inbox.send(Command::CreatePeer {
-            peer: to.peer,
-            ice: credentials(&serial.to_string(), 1),
-            controlling: false,
-        });
-        inbox.send(Command::AddRoute {
-            route: route(serial),
-            from: from.into(),
-            to,
-            options: RouteOptions::default(),
-        });
+        inbox.send(Command::Peer(
+            to.peer,
+            PeerCommand::Create {
+                ice: credentials(&serial.to_string(), 1),
+                controlling: false,
+            },
+        ));
+        inbox.send(Command::Route(
+            route(serial),
+            RouteCommand::Add {
+                from: from.into(),
+                to,
+                options: RouteOptions::default(),
+            },
+        ));
         worker.take_commands(now);
     };
     let share = DataRate::kbps(200);
-    inbox.send(Command::CreatePeer {
-        peer: from.peer,
-        ice: credentials("publisher", 1),
-        controlling: false,
-    });
+    inbox.send(Command::Peer(
+        from.peer,
+        PeerCommand::Create {
+            ice: credentials("publisher", 1),
+            controlling: false,
+        },
+    ));
     for serial in 2..53 {
         join(&mut worker, serial);
     }
     let key = worker.graph.key(from.into()).unwrap();
     for (_, route) in worker.graph.routes_mut() {
-        // As the allocator decides where there are temporal layers.
+        // As the allocator decides with temporal layers.
         route.decision = Some(Decision {
             media: 0,
             target: None,
@@ -329,7 +351,7 @@ fn a_publisher_that_many_watch_is_not_asked_for_less() {
     };
     worker.graph.note_limited(key);
     assert_eq!(limit(&mut worker), None, "51 watch");
-    inbox.send(Command::RemoveRoute { route: route(2) });
+    inbox.send(Command::Route(route(2), RouteCommand::Remove));
     worker.take_commands(now);
     assert_eq!(limit(&mut worker), Some(share), "50 do");
     join(&mut worker, 60);

@@ -1,4 +1,4 @@
-//! The figures of m-lines and their streams.
+//! Statistics of m-lines and their streams.
 
 use std::time::{Duration, Instant};
 
@@ -131,7 +131,7 @@ impl Peer {
     }
 
     fn second(&self, of: StreamOf) -> Second {
-        let minute = self.minute.as_ref();
+        let minute = self.record.minute();
         minute.map_or_else(Second::default, |minute| minute.second(of))
     }
 
@@ -144,7 +144,7 @@ impl Peer {
         }
     }
 
-    /// What was decided for an outgoing m-line, and why that is sent, or something else meanwhile.
+    /// The layers chosen for an outgoing m-line, and why they are sent or not yet sent.
     fn layers(&self, index: usize, graph: &Graph, now: Instant) -> Option<LayerStats> {
         let route = self.route(index, graph)?;
         let decision = route.decision?;

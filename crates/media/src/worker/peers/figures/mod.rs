@@ -1,4 +1,4 @@
-//! The figures of a peer.
+//! Statistics of a peer.
 
 mod lines;
 
@@ -9,7 +9,7 @@ use portunus_rtc::{Amount, PairFigures, PairProgress, Path};
 use portunus_rtp::ExtensionKind;
 
 use super::{Peer, Peers};
-use crate::plane::PeerId;
+use crate::PeerId;
 use crate::worker::graph::Graph;
 use crate::{
     BandwidthStats, CandidateStats, DtlsStats, IceStats, LineStats, MediaStats, PacerStats,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Peers {
-    /// The figures of a peer at present, if it is there.
+    /// Returns the present statistics of a peer.
     pub(in crate::worker) fn figures(
         &mut self,
         peer: PeerId,
@@ -26,8 +26,8 @@ impl Peers {
     ) -> Option<PeerStats> {
         let ice_lite = self.setup.ice_lite;
         let (_, peer) = self.find_mut(peer)?;
-        // What has ended a while ago is not what the last second was like.
-        if peer.minute.is_some() {
+        // What ended a while ago must not count for the last second.
+        if peer.record.minute().is_some() {
             peer.sample(graph, now);
         }
         let mut stats = peer.figures(graph, now);
@@ -35,7 +35,7 @@ impl Peers {
         Some(stats)
     }
 
-    /// What the m-lines of these peers carry, of those that are there.
+    /// Returns what the m-lines of these peers carry.
     pub(in crate::worker) fn line_figures(
         &mut self,
         peers: Vec<PeerId>,
@@ -45,12 +45,12 @@ impl Peers {
         let mut all = Vec::with_capacity(peers.len());
         for id in peers {
             if let Some((_, peer)) = self.find_mut(id) {
-                if peer.minute.is_some() {
+                if peer.record.minute().is_some() {
                     peer.sample(graph, now);
                 }
                 let stats = LineStats {
                     media: peer.lines(graph, now),
-                    remb: peer.remb,
+                    remb: peer.record.remb(),
                 };
                 all.push((id, stats));
             }
@@ -65,29 +65,31 @@ impl Peer {
         let extensions = self.connection.extensions();
         let estimate = self.connection.bandwidth();
         PeerStats {
-            age: now.saturating_duration_since(self.created),
+            age: now.saturating_duration_since(self.lifecycle.created()),
             ice: self.ice_figures(now),
             dtls: self.dtls_figures(),
             sctp: transport.data_figures().is_some_and(|it| it.established),
             extensions: extensions.iter().collect(),
             transport_cc: extensions.id(ExtensionKind::TransportCc),
             media: self.lines(graph, now),
-            bandwidth: estimate.filter(|_| self.is_recorded).map(bandwidth),
-            pacer: self.pacer.as_ref().map(|pacer| PacerStats {
+            bandwidth: estimate
+                .filter(|_| self.sending.is_recorded())
+                .map(bandwidth),
+            pacer: self.sending.pacer().map(|pacer| PacerStats {
                 packets: pacer.len(),
                 bytes: pacer.bytes(),
                 rate: pacer.limit().map(|rate| rate.as_bps()),
             }),
-            remb: self.remb,
+            remb: self.record.remb(),
             bitrate_cap: self.connection.bitrate_cap(),
             received_datagrams: transport.counters().received,
-            refused: self.refused,
-            too_large: self.too_large,
+            refused: self.record.refused(),
+            too_large: self.record.too_large(),
             series: self
-                .minute
-                .as_ref()
+                .record
+                .minute()
                 .map_or_else(Vec::new, |minute| minute.series(now)),
-            capture: self.capture.as_ref().map(|capture| capture.stats()),
+            capture: self.record.capture().map(|capture| capture.stats()),
         }
     }
 
@@ -102,14 +104,17 @@ impl Peer {
         let transport = &self.connection.transport;
         let (ignored_mdns, ignored_tcp) = transport.ignored_candidates();
         IceStats {
-            state: Some(self.ice),
+            state: Some(self.lifecycle.ice()),
             controlling: transport.is_controlling(),
-            // The worker's setup tells, and the plane knows the candidates.
+            // Set later: the setup knows the first, and the plane the candidates.
             lite: false,
             local: Vec::new(),
             gathered: Some(Duration::ZERO),
-            connected: self.connected.map(|at| self.since_created(at)),
-            disconnected: self.disconnected.map(|at| self.since_created(at)),
+            connected: self.lifecycle.connected().map(|at| self.since_created(at)),
+            disconnected: self
+                .lifecycle
+                .disconnected()
+                .map(|at| self.since_created(at)),
             remote: transport.remote_candidates(),
             ignored_mdns,
             ignored_tcp,
@@ -124,7 +129,7 @@ impl Peer {
         let transport = &self.connection.transport;
         let figures = transport.dtls_figures();
         DtlsStats {
-            state: self.dtls,
+            state: self.lifecycle.dtls(),
             role: transport.dtls_role(),
             retransmissions: transport.counters().dtls_retransmissions,
             started: figures.started.map(|at| self.since_created(at)),
@@ -137,7 +142,7 @@ impl Peer {
     }
 
     fn since_created(&self, at: Instant) -> Duration {
-        at.saturating_duration_since(self.created)
+        at.saturating_duration_since(self.lifecycle.created())
     }
 }
 
