@@ -92,7 +92,7 @@ impl BrokerCounters {
         self.published.load(Ordering::Relaxed)
     }
 
-    /// Messages that the broker has refused, or that were left at the end.
+    /// Returns the number of messages that the broker refused, or that were left at the end.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ impl<O: Send + 'static> Connection<O> {
         &self.publisher.counters
     }
 
-    /// Its two directions. Arrivals have to be taken or the receiver dropped.
+    /// Returns its two directions. The caller has to take arrivals or drop the receiver.
     pub fn split(self) -> (Publisher<O>, mpsc::Receiver<Arrival>) {
         (self.publisher, self.arrivals)
     }

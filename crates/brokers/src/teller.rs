@@ -95,7 +95,7 @@ impl Teller {
         None
     }
 
-    /// The broker is there.
+    /// Notes that the broker is connected.
     pub(crate) fn connected(&mut self) {
         let (broker, address) = (self.broker, &self.address);
         tracing::info!(broker, address, "connected");
@@ -104,7 +104,7 @@ impl Teller {
         self.tell_state(Arrival::Connected);
     }
 
-    /// The connection is lost.
+    /// Notes that the connection is lost.
     pub(crate) fn lost(&mut self, reason: &str) {
         let (broker, address) = (self.broker, &self.address);
         tracing::warn!(
@@ -117,12 +117,12 @@ impl Teller {
         self.tell_state(Arrival::Lost);
     }
 
-    /// Another try begins.
+    /// Notes the start of another attempt.
     pub(crate) fn retrying(&mut self) {
         self.tell_state(Arrival::Retrying);
     }
 
-    /// A try has failed. An outage is in the log once.
+    /// Notes a failed attempt. An outage is logged once.
     pub(crate) fn failed(&mut self, code: Option<u8>, reason: String) {
         let (broker, address) = (self.broker, &self.address);
         match std::mem::replace(&mut self.is_away, true) {
@@ -149,7 +149,7 @@ impl Teller {
         }
     }
 
-    /// A state that finds no room is dropped, as a later one replaces it.
+    /// Queues a state. One that finds no room is dropped, as a later one replaces it.
     fn tell_state(&mut self, state: Arrival) {
         if self.waiting.len() < STATES {
             self.add(state, None);

@@ -35,7 +35,7 @@ impl Lenient {
         })
     }
 
-    /// Any certificate.
+    /// Accepts any certificate.
     pub(crate) fn anybody(provider: Arc<CryptoProvider>) -> Arc<Self> {
         let authorities = None;
         Arc::new(Lenient {

@@ -57,7 +57,7 @@ impl Sections {
         live.collect()
     }
 
-    /// The sections as a file.
+    /// Returns the sections as a file.
     pub fn into_text(self) -> Result<String, PrintError> {
         let mut printed = Printed::default();
         for section in self.0 {
@@ -93,7 +93,7 @@ impl Sections {
         self.0 = merged;
     }
 
-    /// The sections of both, with their keys here and there.
+    /// Returns the sections of both, with their keys in each.
     fn pairs<'a>(
         &'a self,
         new: &'a Sections,
@@ -113,7 +113,7 @@ impl Sections {
     }
 }
 
-/// The names of the keys that differ.
+/// Returns the names of the keys that differ.
 fn different(before: &Table, after: &Table) -> Vec<String> {
     let changed = before
         .iter()

@@ -69,7 +69,7 @@ impl Claim {
         }
     }
 
-    /// The first port that both would have.
+    /// Returns the first port that both claim.
     fn meets(&self, other: &Claim) -> Option<u16> {
         let first = *self.ports.start().max(other.ports.start());
         let last = *self.ports.end().min(other.ports.end());
@@ -161,7 +161,7 @@ mod tests {
         section.listens("port", protocol, &on(addresses), port..=port);
     }
 
-    /// Two sections that each listen on a port, 8088 and 8188 by default.
+    /// Reads two sections that each listen on a port, 8088 and 8188 by default.
     fn two(text: &str, protocols: [Protocol; 2], addresses: [&[&str]; 2]) -> Vec<String> {
         told(text, |file| {
             let [one, other] = protocols;

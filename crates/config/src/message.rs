@@ -14,7 +14,7 @@ pub(crate) fn plain(message: &str, written: &str) -> String {
         .unwrap_or_else(|| message.to_owned())
 }
 
-/// `invalid type: string "x", expected u16`.
+/// Translates ``invalid type: string "x", expected u16``.
 fn mismatch(message: &str) -> Option<String> {
     let kinds = ["invalid type: ", "invalid value: ", "invalid length: "];
     let mut kinds = kinds.iter();
@@ -56,7 +56,7 @@ fn wanted_in_words(wanted: &str, number: bool) -> String {
     }
 }
 
-/// The kind is left out where the value speaks for itself.
+/// Returns the value in words. Omits an obvious type.
 fn got_in_words(got: &str) -> String {
     if let Some(text) = got.strip_prefix("string ") {
         return text.to_owned();
@@ -72,7 +72,7 @@ fn got_in_words(got: &str) -> String {
         .to_owned()
 }
 
-/// ``unknown variant `x`, expected `a` or `b` ``.
+/// Translates ``unknown variant `x`, expected `a` or `b` ``.
 fn unknown_variant(message: &str) -> Option<String> {
     let rest = message.strip_prefix("unknown variant `")?;
     let (got, wanted) = rest.rsplit_once("`, expected ")?;
@@ -82,7 +82,7 @@ fn unknown_variant(message: &str) -> Option<String> {
     ))
 }
 
-/// ``unknown field `x`, expected `a` or `b` ``.
+/// Translates ``unknown field `x`, expected `a` or `b` ``.
 fn unknown_field(message: &str) -> Option<String> {
     let rest = message.strip_prefix("unknown field `")?;
     let (got, wanted) = rest.rsplit_once("`, expected ")?;
@@ -90,7 +90,7 @@ fn unknown_field(message: &str) -> Option<String> {
     Some(format!("unknown key {got:?}; there are {wanted}"))
 }
 
-/// ``missing field `x` ``.
+/// Translates ``missing field `x` ``.
 fn missing(message: &str) -> Option<String> {
     let name = message.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("{name} is missing"))

@@ -33,12 +33,12 @@ impl PortRange {
         Some(PortRange::new(end(one)?, end(other)?))
     }
 
-    /// The smallest port.
+    /// Returns the smallest port.
     pub const fn first(self) -> u16 {
         self.first
     }
 
-    /// The largest port.
+    /// Returns the largest port.
     pub const fn last(self) -> u16 {
         self.last
     }

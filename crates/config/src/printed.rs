@@ -24,7 +24,7 @@ impl std::fmt::Display for PrintError {
 
 impl std::error::Error for PrintError {}
 
-/// The keys of a section with their values.
+/// Returns the keys of a section with their values.
 pub fn keys_of(section: &impl Serialize) -> Result<Table, PrintError> {
     Table::try_from(section).map_err(|error| PrintError(error.to_string()))
 }
@@ -52,7 +52,7 @@ impl Printed {
         into.insert(name.to_owned(), keys.into());
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub fn into_text(self) -> Result<String, PrintError> {
         toml::to_string(&self.0).map_err(|error| PrintError(error.to_string()))
     }

@@ -129,7 +129,7 @@ impl Probe {
         });
     }
 
-    /// The machine has to have this address.
+    /// Checks that the machine has this address.
     pub fn address(&mut self, key: &str, address: IpAddr) {
         // With port 0 the kernel picks a free port, so no running server is affected. Other errors
         // do not concern the address.
@@ -143,7 +143,7 @@ impl Probe {
         }
     }
 
-    /// The file has to be there and to be readable.
+    /// Checks that the file exists and is readable.
     pub fn file(&mut self, key: &str, path: &Path) {
         // A pipe would be waited for.
         let opened = fs::metadata(path).and_then(|it| match it.is_file() {
@@ -155,7 +155,7 @@ impl Probe {
         }
     }
 
-    /// The folder should be there. It may be made later.
+    /// Warns if the folder is missing. It may be made later.
     pub fn folder(&mut self, key: &str, path: &Path) {
         match fs::metadata(path) {
             Ok(it) if it.is_dir() => {}
@@ -167,7 +167,7 @@ impl Probe {
         }
     }
 
-    /// The folder has to be there or to be made, and to take files.
+    /// Checks that files can be made in the folder, which may be missing.
     pub fn written_folder(&mut self, key: &str, path: &Path) {
         self.writes(key, path);
         if let Err(error) = takes_files(path) {
@@ -247,12 +247,12 @@ impl Probe {
         });
     }
 
-    /// The files and folders that the server writes.
+    /// Returns the files and folders that the server writes.
     pub fn written(&self) -> &[Written] {
         &self.written
     }
 
-    /// The certificates that the server shows.
+    /// Returns the certificates that the server shows.
     pub fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
@@ -262,12 +262,12 @@ impl Probe {
         std::mem::take(&mut self.remotes)
     }
 
-    /// The keys that ask for recordings.
+    /// Returns the keys that ask for recordings.
     pub fn recorded(&self) -> &[Recorded] {
         &self.recorded
     }
 
-    /// The findings so far.
+    /// Returns the findings so far.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself.
+    /// Returns the text itself.
     pub fn into_inner(self) -> String {
         self.0
     }

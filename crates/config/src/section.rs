@@ -343,7 +343,7 @@ impl<'t> Section<'t> {
         })
     }
 
-    /// A key's smallest and largest value.
+    /// Checks that the value of a key is within a range.
     pub fn range<T: PartialOrd + Display>(
         &mut self,
         key: &'static str,

@@ -11,7 +11,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// The first wait, and the longest.
+    /// Returns waits from `first` up to `most`.
     pub(crate) const fn new(first: Duration, most: Duration) -> Self {
         Backoff {
             first,
@@ -27,7 +27,7 @@ impl Backoff {
         wait
     }
 
-    /// Something went well.
+    /// Starts again with the first wait, after a success.
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }

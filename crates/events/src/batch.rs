@@ -26,7 +26,7 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
-    /// That of a handler with this `grouping`.
+    /// Returns the format of a handler with this `grouping`.
     pub(crate) const fn grouping(grouping: bool) -> Self {
         match grouping {
             true => Layout::Array,
@@ -65,8 +65,8 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// `pause` is the least time between two batches, so that events in quick succession are sent
-    /// together. It delays no full batch.
+    /// Returns an empty batch. `pause` is the least time between two batches, so that events in
+    /// quick succession are sent together. It delays no full batch.
     pub(crate) fn new(pause: Duration) -> Self {
         Batches {
             pause,

@@ -29,7 +29,7 @@ impl<O: Send + 'static> Line<O> {
         publisher.unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The counters for metrics.
+    /// Returns the counters for metrics.
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counter = |name, help, value| PluginCounter { name, help, value };
         let counters = &self.counters;

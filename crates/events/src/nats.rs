@@ -106,7 +106,7 @@ impl ConfiguredEventHandler for Nats {
 }
 
 impl Nats {
-    /// Each event by itself, on the subject of its kind.
+    /// Sends each event to the subject of its kind.
     async fn by_kind(&self, events: &Subscription, publisher: &Publisher<Outgoing>) {
         while let Some(event) = events.recv().await {
             let mut payload = Vec::new();

@@ -27,7 +27,7 @@ impl Tally {
         self.sent.fetch_add(events, Ordering::Relaxed);
     }
 
-    /// Something is tried again.
+    /// Counts a retry.
     pub(crate) fn retried(&self) {
         self.retried.fetch_add(1, Ordering::Relaxed);
     }
@@ -52,7 +52,7 @@ impl Tally {
         *last = Some(text);
     }
 
-    /// The counters for metrics.
+    /// Returns the counters for metrics.
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counter = |name, help, value: &AtomicU64| PluginCounter {
             name,

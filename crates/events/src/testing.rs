@@ -16,7 +16,7 @@ pub fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
     failure::retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]), now)
 }
 
-/// Whether this is the greeting of one who subscribes by nanomsg.
+/// Returns whether this is the greeting of a nanomsg subscriber.
 pub fn is_nanomsg_subscriber(greeting: [u8; 8]) -> bool {
     wire::check(greeting).is_ok()
 }

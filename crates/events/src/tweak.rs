@@ -12,7 +12,7 @@ pub(crate) fn set<T>(value: &mut T, new: Option<T>) {
     }
 }
 
-/// A whole number within a range.
+/// Reads an integer within a range.
 pub(crate) fn within(
     members: Fields<'_>,
     name: &str,

@@ -44,7 +44,7 @@ impl Access {
         }
     }
 
-    /// Whether there is a secret, and a request shows it.
+    /// Returns whether there is a secret, and a request shows it.
     pub fn shows_secret(&self, fields: Fields<'_>) -> bool {
         self.secret.is_some() && self.check_secret(fields).is_ok()
     }

@@ -18,7 +18,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// The client that sends `message`.
+    /// Returns the client that sends `message`.
     pub fn client(handle: &Handle, message: &Message) -> Self {
         Asker {
             rights: message.rights,
@@ -38,12 +38,12 @@ impl Asker {
         }
     }
 
-    /// Whether they use the Admin API.
+    /// Returns whether they use the Admin API.
     pub fn is_administrator(&self) -> bool {
         self.handle.is_none()
     }
 
-    /// Whether they have this right.
+    /// Returns whether they have this right.
     pub fn may(&self, right: Right) -> bool {
         self.rights.may(right)
     }

@@ -104,7 +104,7 @@ pub struct RoomProblem {
 }
 
 impl RoomProblem {
-    /// A problem with a key.
+    /// Returns a problem with a key.
     pub fn new(key: &str, text: impl Into<String>) -> Self {
         RoomProblem {
             key: key.to_owned(),

@@ -51,7 +51,7 @@ impl Guesses {
         }
     }
 
-    /// Whether what a client shows is looked at now.
+    /// Checks that a client may show secrets for `tried` now.
     pub(crate) fn check(&self, client: ClientAddress, tried: Option<&Id>) -> Result<(), Guessing> {
         let known = self.known();
         let Some(known) = known.get(&(client, tried.cloned())) else {

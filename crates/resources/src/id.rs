@@ -28,7 +28,7 @@ impl Id {
         }
     }
 
-    /// The id that `value` is, of either kind.
+    /// Returns the id in `value`, of either kind.
     pub(crate) fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_u64().map(Id::Number),
@@ -62,7 +62,7 @@ impl Ids {
         if string_ids { Ids::Texts } else { Ids::Numbers }
     }
 
-    /// A new id that is not `taken`: up to 2^53 - 1, or a UUID.
+    /// Returns a new id that is not `taken`: up to 2^53 - 1, or a UUID.
     pub fn random(self, taken: impl Fn(&Id) -> bool) -> Id {
         loop {
             let id = match self {
@@ -75,7 +75,7 @@ impl Ids {
         }
     }
 
-    /// The members of a request, to be read by serde with ids of this kind.
+    /// Returns the members of a request for serde, with ids of this kind.
     pub fn members(self, fields: Fields<'_>) -> Members<'_> {
         Members::new(fields, self == Ids::Texts)
     }

@@ -18,7 +18,7 @@ pub trait Resource: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Its id.
+    /// Returns its id.
     fn id(&self) -> &Id;
 
     /// Returns its key in the configuration, see [`Written::key`].
@@ -29,7 +29,7 @@ pub trait Resource: Debug + Send + Sync + 'static {
     /// Applies the [editable](Resource::is_editable) values of `written`. It may be in use.
     fn apply(&self, _written: &Self::Written) {}
 
-    /// Whether it is in lists for administrators only.
+    /// Returns whether it is in lists for administrators only.
     fn is_private(&self) -> bool;
 
     /// Returns whether it is in use. Requests that name it count by themselves.

@@ -106,7 +106,7 @@ impl<R: Resource> Resources<R> {
         self.ids
     }
 
-    /// Whether there is an admin key.
+    /// Returns whether there is an admin key.
     pub fn has_admin_key(&self) -> bool {
         self.admin_key.is_some()
     }
@@ -135,17 +135,17 @@ impl<R: Resource> Resources<R> {
         self.registry.reserve(wanted, self.ids, maker)
     }
 
-    /// Whether there is a resource with this id.
+    /// Returns whether there is a resource with this id.
     pub fn exists(&self, id: &Id) -> bool {
         self.registry.get(id).is_ok()
     }
 
-    /// The resource with this id, which is used from now on.
+    /// Returns the resource with this id. That counts as its use.
     pub fn get(&self, id: &Id) -> Result<Arc<R>, Refusal> {
         self.registry.get_to_use(id)
     }
 
-    /// The resource that a request names, and which is used by that.
+    /// Returns the resource that a request names. That counts as its use.
     pub fn named(&self, fields: Fields<'_>) -> Result<Arc<R>, Refusal> {
         self.get(&self.ids.required(fields, R::MEMBER)?)
     }
@@ -155,13 +155,13 @@ impl<R: Resource> Resources<R> {
         self.registry.remove(resource.id(), resource)
     }
 
-    /// Whether this very resource is there still.
+    /// Returns whether this very resource is still there.
     pub fn has(&self, resource: &Arc<R>) -> bool {
         let there = self.registry.get(resource.id());
         there.is_ok_and(|there| Arc::ptr_eq(&there, resource))
     }
 
-    /// All of them, in the order of their creation.
+    /// Returns all of them, in the order of creation.
     pub fn all(&self) -> Vec<Arc<R>> {
         self.registry.all()
     }

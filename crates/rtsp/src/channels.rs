@@ -78,7 +78,7 @@ impl UdpPair {
         Err(RtspError::Ports(*ports.start(), *ports.end()))
     }
 
-    /// The lower port.
+    /// Returns the lower port.
     pub fn port(&self) -> Result<u16, RtspError> {
         Ok(self.rtp.local_addr()?.port())
     }

@@ -41,7 +41,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Audio and video of `url`, over UDP or else TCP, with the times that Janus users know.
+    /// Returns a configuration for audio and video of `url`, over UDP or else TCP, with the
+    /// timeouts of Janus.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

@@ -132,7 +132,7 @@ impl Connection {
         Ok(self.stream.write_all(&framed).await?)
     }
 
-    /// The credentials are stale: takes the new challenge.
+    /// Takes the new challenge after stale credentials.
     pub fn challenge(&mut self, response: &Response<Vec<u8>>) -> Result<(), RtspError> {
         self.credentials.challenge(response)
     }
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// The packet that [`Incoming::Packet`] announced.
+    /// Returns the packet after [`Incoming::Packet`].
     pub fn packet(&self) -> &[u8] {
         self.buffer.get(self.packet.clone()).unwrap_or_default()
     }
@@ -269,7 +269,7 @@ pub(crate) fn refused(request: &Request, status: u16, response: &Response<Vec<u8
     }
 }
 
-/// A header's value.
+/// Returns a header's value.
 pub(crate) fn header<'a>(response: &'a Response<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {
     response.header(name).map(|value| value.as_str())
 }

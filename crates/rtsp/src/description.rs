@@ -17,7 +17,7 @@ pub enum MediumKind {
 }
 
 impl MediumKind {
-    /// Its name in SDP.
+    /// Returns its name in SDP.
     pub const fn name(self) -> &'static str {
         match self {
             MediumKind::Audio => "audio",

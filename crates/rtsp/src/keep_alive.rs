@@ -61,7 +61,7 @@ impl KeepAlive {
         self.first.get_or_insert(number);
     }
 
-    /// Whether an answer with this number, or without any, is to one of them.
+    /// Returns whether an answer with this number, or without any, is to one of them.
     pub fn is_answered_by(&self, number: Option<u32>) -> bool {
         self.first
             .is_some_and(|first| number.is_none_or(|number| number >= first))

@@ -33,7 +33,7 @@ impl Request {
         self
     }
 
-    /// Its bytes.
+    /// Writes it with its credentials.
     pub fn write(
         &self,
         sequence: u32,
@@ -149,13 +149,13 @@ mod tests {
             .collect()
     }
 
-    /// The value of a parameter of an answer.
+    /// Returns the value of a parameter of an answer.
     fn parameter<'a>(answer: &'a str, name: &str) -> &'a str {
         let (_, rest) = answer.split_once(&format!(" {name}=")).unwrap();
         rest.split(',').next().unwrap().trim_matches('"')
     }
 
-    /// The answer to a challenge with this `qop`, for user `u` with password `p`.
+    /// Returns the answer to a challenge with this `qop`, for user `u` with password `p`.
     fn answer(qop: &str) -> String {
         let challenge = format!("Digest realm=\"r\", nonce=\"n\", {qop}algorithm=MD5");
         let response = Response::builder(rtsp_types::Version::V1_0, StatusCode::Unauthorized)

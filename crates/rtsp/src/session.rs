@@ -61,12 +61,12 @@ impl Session {
         &self.media
     }
 
-    /// Whether packets come over the RTSP connection.
+    /// Returns whether packets come over the RTSP connection.
     pub fn is_tcp(&self) -> bool {
         matches!(self.receiving, Receiving::Tcp(_))
     }
 
-    /// Whether any packet came.
+    /// Returns whether any packet came.
     pub fn was_heard(&self) -> bool {
         self.heard
     }
@@ -301,7 +301,7 @@ async fn describe(config: &Config) -> Result<Described, RtspError> {
     Err(RtspError::Redirect("too often"))
 }
 
-/// The URL without its user and password, and these.
+/// Returns a URL without its user and password, and these.
 fn parse_url(text: &str) -> Result<(Url, Option<Login>), RtspError> {
     let mut url = Url::parse(text.trim()).map_err(|error| RtspError::Url(error.to_string()))?;
     if url.scheme() != "rtsp" {

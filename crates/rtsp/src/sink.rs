@@ -6,16 +6,16 @@ use crate::{Medium, RtspError};
 
 /// The receiver of packets. Media are counted in the order of the last [`Sink::connected`].
 pub trait Sink: Send {
-    /// A session plays these.
+    /// Notes that a session plays these media.
     fn connected(&mut self, media: &[Medium]);
 
-    /// The session has ended, or failed to start. It will be retried.
+    /// Notes that the session has ended, or failed to start. It will be retried.
     fn lost(&mut self, error: &RtspError);
 
-    /// An RTP packet, unchanged.
+    /// Takes an RTP packet, unchanged.
     fn packet(&mut self, medium: usize, packet: &[u8]);
 
-    /// A sender report: NTP time (32.32 bits), and the RTP timestamp at that time.
+    /// Takes a sender report: NTP time (32.32 bits), and the RTP timestamp at that time.
     fn report(&mut self, medium: usize, ntp: u64, timestamp: u32);
 
     /// Returns the next RTCP for a medium: a compound packet (RFC 3550 section 6.1), for example

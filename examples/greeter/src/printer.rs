@@ -55,8 +55,8 @@ impl EventHandler for Printer {
         }
     }
 
-    /// Nobody waits for this function, however slow it is: the bus drops events that are not taken
-    /// in time, and the next one has their number.
+    /// Prints events. Nobody waits for it: the bus drops events that are not taken in time, and the
+    /// next one has their number.
     fn run(self: Arc<Self>, events: Subscription) -> Handling {
         Box::pin(async move {
             while let Some(event) = events.recv().await {

@@ -23,7 +23,7 @@ fn offer() -> Value {
     jsep("offer", "abcd", &[Line::Audio])
 }
 
-/// The reason for which a request is refused.
+/// Returns the reason of a refusal.
 async fn refused(client: &mut TestClient, body: Value, jsep: Option<Value>) -> String {
     let mut members = json!({ "body": body });
     if let Some(jsep) = jsep {

@@ -63,7 +63,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Refusal::Field(_)

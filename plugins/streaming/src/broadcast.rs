@@ -11,7 +11,7 @@ impl Broadcast for Streaming {
         "streaming"
     }
 
-    /// An id takes precedence over a name.
+    /// Returns the id with this name. An id takes precedence over a name.
     fn id_of(&self, name: &str) -> Option<String> {
         let mountpoints = &self.shared.mountpoints;
         let id = mountpoints.ids().parse(name);
@@ -60,7 +60,7 @@ impl Broadcast for Streaming {
 }
 
 impl Streaming {
-    /// A request about a mountpoint, which has no parts.
+    /// Returns a request about a mountpoint, which has no parts.
     fn about(&self, stream: &Stream<'_>, request: &str) -> Option<Object> {
         if stream.part.is_some() {
             return None;

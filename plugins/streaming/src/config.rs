@@ -108,7 +108,7 @@ impl ConfiguredMountpoint {
         self.0.to_members()
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         self.0.name.as_deref().unwrap_or_default()
     }

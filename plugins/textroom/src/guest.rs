@@ -299,7 +299,7 @@ impl Request {
     }
 }
 
-/// An answer as text, with the transaction of its request.
+/// Returns an answer as a text, with the transaction of its request.
 fn addressed(json: JsonForm, answer: Object, transaction: Option<&str>) -> String {
     let answer = answer.with_some("transaction", transaction);
     json.text(&Value::from(answer))

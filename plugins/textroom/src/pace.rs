@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Whether `amount` may be sent now.
+    /// Returns whether `amount` may be sent now.
     pub(crate) fn fits(&self, amount: usize, now: Instant) -> bool {
         self.after(amount, now)
             .is_none_or(|next| next.saturating_duration_since(now) <= self.ahead)

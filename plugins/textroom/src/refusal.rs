@@ -84,7 +84,7 @@ impl Refusal {
         Refusal::Value { name, reason }
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
             Refusal::NotAnObject => 412,

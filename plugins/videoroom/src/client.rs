@@ -21,7 +21,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Its connection's id in rooms.
+    /// Returns its connection's id in rooms.
     pub(crate) fn key(&self) -> ConnectionId {
         ConnectionId(self.handle.id().0)
     }

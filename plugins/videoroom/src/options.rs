@@ -187,7 +187,7 @@ fn number(number: &u64) -> Value {
     (*number).into()
 }
 
-/// 0 is the default.
+/// Reads a number. 0 means the default.
 fn above_0(fields: Fields<'_>, name: &str) -> Result<Option<u64>, FieldError> {
     Ok(fields.positive(name)?.filter(|number| *number > 0))
 }
@@ -247,7 +247,7 @@ fn video_codecs(fields: Fields<'_>, name: &str) -> Result<Option<Vec<CodecName>>
     codecs(fields, name, Kind::Video)
 }
 
-/// A list of codecs with commas between them.
+/// Reads a list of codecs with commas between them.
 fn codecs(fields: Fields<'_>, name: &str, kind: Kind) -> Result<Option<Vec<CodecName>>, Refusal> {
     let Some(text) = fields.text(name)? else {
         return Ok(None);

@@ -71,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) const fn code(&self) -> u16 {
         match self {
             Refusal::NotAnObject => 422,

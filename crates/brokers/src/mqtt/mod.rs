@@ -65,7 +65,7 @@ pub fn qos(number: u8) -> QoS {
 /// The expectation of [`is_topic`], for people.
 pub const TOPIC: &str = "expected a topic without the wildcards + and #";
 
-/// Whether messages can be published there.
+/// Returns whether messages can be published there.
 pub fn is_topic(topic: &str) -> bool {
     !topic.is_empty()
         && topic.len() <= usize::from(u16::MAX)

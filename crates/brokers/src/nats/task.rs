@@ -56,7 +56,7 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     teller.dropped(left, "the server ends and the broker is away");
 }
 
-/// A client that connects in the background, and what comes by its subscriptions.
+/// Returns a client that connects in the background, and the messages of its subscriptions.
 async fn open(
     plan: &Plan,
     told: mpsc::UnboundedSender<Event>,

@@ -42,7 +42,7 @@ pub fn connect(
 /// The expectation of [`is_name`], for people.
 pub const NAME: &str = "expected 1 to 255 bytes of text";
 
-/// Whether a queue or an exchange can be called so.
+/// Returns whether a queue or an exchange can have this name.
 pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len())
 }

@@ -145,7 +145,7 @@ async fn open(plan: &Plan) -> Result<Link, String> {
     }
 }
 
-/// A channel by which we publish.
+/// Opens a channel for publishing.
 async fn open_channel(connection: &lapin::Connection) -> lapin::Result<Channel> {
     let channel = connection.create_channel().await?;
     channel

@@ -28,7 +28,7 @@ pub(super) enum LinkError {
 }
 
 impl LinkError {
-    /// Whether the event is not tried again.
+    /// Returns whether the event is not retried.
     pub(super) const fn loses_event(&self) -> bool {
         matches!(self, LinkError::Refused(_) | LinkError::Message(_))
     }
@@ -80,7 +80,7 @@ impl Link {
         })
     }
 
-    /// Whether it is the way that is configured.
+    /// Returns whether it is the configured connection.
     pub(super) fn leads_to(&self, settings: &GelfConfig) -> bool {
         let (backend, port, protocol) = &self.to;
         *backend == settings.backend && *port == settings.port && *protocol == settings.protocol

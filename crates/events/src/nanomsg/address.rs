@@ -77,7 +77,7 @@ impl Address {
     }
 }
 
-/// A socket that a server which is gone has left behind does not count.
+/// Binds a path. Replaces a socket that an earlier server left.
 fn bind_path(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {

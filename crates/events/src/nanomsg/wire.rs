@@ -86,7 +86,7 @@ const fn greeting(socket: u16) -> [u8; 8] {
     [0, b'S', b'P', 0, high, low, 0, 0]
 }
 
-/// Whether the other side's greeting is that of a subscriber.
+/// Checks that the greeting is that of a subscriber.
 pub(crate) fn check(theirs: [u8; 8]) -> Result<(), WireError> {
     match theirs {
         [0, b'S', b'P', 0, high, low, 0, 0] => match u16::from_be_bytes([high, low]) {

@@ -119,7 +119,7 @@ impl Configuration for WebhookConfig {
     }
 }
 
-/// The URL of a backend.
+/// Reads the URL of a backend.
 pub(super) fn backend(text: &str) -> Result<Url, String> {
     let expected = || format!("expected a URL that starts with http:// or https://, got {text:?}");
     let url = Url::parse(text).map_err(|_| expected())?;

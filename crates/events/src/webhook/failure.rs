@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// Whether another attempt with the same events would end in the same way.
+    /// Returns whether a retry with the same events would fail in the same way.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Failure::Refused(_) | Failure::Redirect { .. })
     }

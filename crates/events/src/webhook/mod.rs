@@ -69,12 +69,12 @@ struct Configured {
 }
 
 impl Configured {
-    /// Whether a backend is the same server, by scheme, host and port.
+    /// Returns whether a backend is the same server, by scheme, host and port.
     fn is_at(&self, backend: &Url) -> bool {
         self.backend.origin() == backend.origin()
     }
 
-    /// The token that is shown to a backend.
+    /// Returns the bearer token for a backend.
     fn bearer(&self, backend: &Url) -> Option<&str> {
         self.bearer.as_deref().filter(|_| self.is_at(backend))
     }

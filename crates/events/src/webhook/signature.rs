@@ -19,13 +19,13 @@ impl Signatures {
         PKey::hmac(secret.as_bytes()).map(Signatures)
     }
 
-    /// The header's value for a body that is sent now.
+    /// Returns the header for a body that is sent now.
     pub(super) fn of(&self, body: &[u8]) -> Result<String, ErrorStack> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         self.at(since.unwrap_or_default().as_secs(), body)
     }
 
-    /// `t=SECONDS,v1=HEX`: the signature is of the seconds, a dot and the body.
+    /// Returns `t=SECONDS,v1=HEX`. It signs the seconds, a dot and the body.
     fn at(&self, seconds: u64, body: &[u8]) -> Result<String, ErrorStack> {
         let mut signer = Signer::new(MessageDigest::sha256(), &self.0)?;
         signer.update(format!("{seconds}.").as_bytes())?;

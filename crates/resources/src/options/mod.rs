@@ -123,7 +123,7 @@ pub fn written<T: ?Sized>(value: &T, write: impl FnOnce(&T) -> Value) -> Value {
 }
 
 impl<O, E> Opt<O, E> {
-    /// An option of the configuration and of `create`, kept at `place`.
+    /// Returns an option of the configuration and of `create`, at `place`.
     pub const fn new(name: &'static str, place: Place<O, E>) -> Self {
         Opt {
             name,
@@ -136,7 +136,7 @@ impl<O, E> Opt<O, E> {
         }
     }
 
-    /// Can be changed by `edit`, as this member.
+    /// Permits `edit` to change it, by this member.
     #[must_use]
     pub const fn edited_as(mut self, name: &'static str) -> Self {
         self.edited = Some(name);
@@ -253,7 +253,7 @@ impl<O, E> Options<O, E> {
         })
     }
 
-    /// The members of which [`Options::read_into`] makes `options` out of `default`.
+    /// Returns the members from which [`Options::read_into`] makes `options` out of `default`.
     pub fn written(&self, options: &O, default: &O) -> Map<String, Value> {
         let own = self.0.iter().filter_map(|option| {
             let value = (option.place.write)(options);
@@ -281,13 +281,13 @@ impl<O, E> Options<O, E> {
         })
     }
 
-    /// Whether `edit` can change the option with this key.
+    /// Returns whether `edit` can change the option with this key.
     pub fn is_editable(&self, key: &str) -> bool {
         let mut options = self.0.iter();
         options.any(|option| option.name == key && option.edited.is_some())
     }
 
-    /// The keys of the configuration.
+    /// Returns the keys of the configuration.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         let configured = self.0.iter().filter(|option| option.is_configured);
         configured.map(|option| option.name)

@@ -52,7 +52,7 @@ pub struct Reservation<R: Resource> {
 }
 
 impl<R: Resource> Registry<R> {
-    /// No resources yet.
+    /// Returns a registry without resources.
     pub(crate) fn new(limits: Limits) -> Self {
         let entries = Entries {
             by_id: HashMap::new(),
@@ -163,7 +163,7 @@ impl<R: Resource> Registry<R> {
             .collect()
     }
 
-    /// Whether what a client has made is unused, and has been for so long.
+    /// Returns whether a client's resource has been unused for `timeout`.
     pub(crate) fn is_expired(&self, resource: &Arc<R>, timeout: Duration, now: Instant) -> bool {
         // It may have a lock, under which ours is taken elsewhere.
         let is_used = resource.is_used();
@@ -177,12 +177,12 @@ impl<R: Resource> Registry<R> {
         entry.client.is_some() && now.saturating_duration_since(entry.used) >= timeout
     }
 
-    /// Whether what clients have made was not looked after so far, but is from now on.
+    /// Returns whether the caller has to start the task that checks the resources of clients.
     pub(crate) fn begin_watching(&self) -> bool {
         !std::mem::replace(&mut self.entries().is_watched, true)
     }
 
-    /// Whether it can be looked after no longer, since there is nothing.
+    /// Returns whether the task can end, because there is nothing to check.
     pub(crate) fn end_watching(&self) -> bool {
         let mut entries = self.entries();
         entries.is_watched = entries.by_id.values().any(|entry| entry.client.is_some());
@@ -221,7 +221,7 @@ impl<R: Resource> Registry<R> {
         Ok(())
     }
 
-    /// All resources, in the order of their creation.
+    /// Returns all resources, in the order of their creation.
     pub(crate) fn all(&self) -> Vec<Arc<R>> {
         let entries = self.entries();
         let made = entries.by_id.values();
@@ -239,7 +239,7 @@ impl<R: Resource> Registry<R> {
 }
 
 impl<R> Entries<R> {
-    /// Whether `client` may make one more.
+    /// Returns whether `client` may make one more.
     fn fits(&self, client: ClientAddress, limits: &Limits) -> Result<(), TooMany> {
         let makers = self.by_id.values().filter_map(|entry| entry.client);
         let (all, own) = makers.fold((0, 0), |(all, own), maker| {
@@ -256,7 +256,7 @@ impl<R> Entries<R> {
 }
 
 impl<R: Resource> Reservation<R> {
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> &Id {
         &self.id
     }

@@ -22,7 +22,7 @@ pub trait Reloadable: Send + Sync + 'static {
     /// The type of its resources.
     type Resource: Resource;
 
-    /// All of them.
+    /// Returns all of them.
     fn resources(&self) -> &Resources<Self::Resource>;
 
     /// Makes a resource of the configuration. The error is for people.
@@ -153,7 +153,7 @@ async fn end<P: Reloadable>(plugin: &Arc<P>, resource: &Arc<P::Resource>) -> boo
     has_ended || !plugin.resources().has(resource)
 }
 
-/// Whether the file of permanent resources says something else of it.
+/// Returns whether the file of permanent resources replaces or removes it.
 fn is_saved<P: Reloadable>(plugin: &Arc<P>, key: &Id) -> bool {
     let saved = plugin.resources().saved();
     saved.is_some_and(|saved| saved.overrides(key))
@@ -208,7 +208,7 @@ async fn look_after<P: Reloadable>(plugin: Weak<P>) {
     }
 }
 
-/// The names of the members that differ.
+/// Returns the names of the members that differ.
 fn different(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
     let changed = before
         .iter()

@@ -34,7 +34,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     /// The member of the plugin's answers with their type, such as `videoroom`.
     const PLUGIN: &'static str;
 
-    /// The room's id.
+    /// Returns the room's id.
     fn id(&self) -> &Id;
 
     /// Returns its secret and its pin.
@@ -43,7 +43,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     /// Returns the tokens that permit its use.
     fn allowed(&mut self) -> &mut AllowedTokens;
 
-    /// The options as they are saved.
+    /// Returns the options as they are saved.
     fn options(&self) -> Self::Options;
 
     /// Returns whether this key of the configuration can change during use.
@@ -55,7 +55,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     /// Returns whether it is in use.
     fn is_used(&self) -> bool;
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     fn has_ended(&self) -> bool;
 
     /// Ends the room, and tells its members. `client` requested it. `None` means an administrator,
@@ -79,7 +79,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
         self.access().check_secret(fields)
     }
 
-    /// An answer about the room: `{ PLUGIN: what, "room": … }`.
+    /// Returns an answer about the room: `{ PLUGIN: what, "room": … }`.
     fn message(&self, what: &str) -> Object {
         message::<Self>(what, self.id())
     }
@@ -115,7 +115,7 @@ pub trait RoomContent: Debug + Send + Sized + 'static {
     }
 }
 
-/// An answer about the room `id`.
+/// Returns an answer about the room `id`.
 fn message<S: RoomContent>(what: &str, id: &Id) -> Object {
     Object::new()
         .with(S::PLUGIN, what)

@@ -149,7 +149,7 @@ impl<W: Written> Saved<W> {
         Ok((saved, first))
     }
 
-    /// The configuration has these from now on.
+    /// Notes the resources of a new configuration.
     pub(crate) fn reconfigure(&self, configured: &[W]) {
         let mut content = self.content();
         let known = configured.iter().map(|resource| {
@@ -312,18 +312,18 @@ impl<W: Written> Content<W> {
         }
     }
 
-    /// The saved resource under this key.
+    /// Returns the saved resource under this key.
     fn find(&self, key: &Id) -> Option<&W> {
         self.resources.iter().find(|known| known.key() == *key)
     }
 
-    /// Whether the configuration has the resource `id` under `key`.
+    /// Returns whether the configuration has the resource `id` under `key`.
     fn is_configured(&self, key: &Id, id: &Id) -> bool {
         let mut known = self.configured.iter();
         known.any(|(known, of)| known == key && of.as_ref() == Some(id))
     }
 
-    /// Whether the configuration has another resource than `id` under `key`.
+    /// Returns whether the configuration has another resource than `id` under `key`.
     fn has_other(&self, key: &Id, id: &Id) -> bool {
         let mut known = self.configured.iter();
         known.any(|(known, of)| known == key && of.as_ref() != Some(id))

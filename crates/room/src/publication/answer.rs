@@ -228,7 +228,7 @@ mod tests {
 
     const ALL: Permissions = Permissions::ALL;
 
-    /// An offer of m-lines with these codecs; without any it is one of data.
+    /// Returns an offer of m-lines with these codecs. An m-line without any is data.
     fn offer(lines: &[&[CodecName]]) -> Jsep {
         let media = lines.iter().map(|codecs| {
             let kind = codecs.first().map_or(Kind::Data, |codec| codec.kind());
@@ -277,7 +277,7 @@ mod tests {
         request.answer(offer, before)
     }
 
-    /// The codec of each stream, or none if it is disabled.
+    /// Returns the codec of each stream, or `None` if it is disabled.
     fn codecs(streams: &[Stream]) -> Vec<Option<CodecName>> {
         let codec = |stream: &Stream| stream.format.codec.filter(|_| !stream.disabled);
         streams.iter().map(codec).collect()

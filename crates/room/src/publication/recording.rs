@@ -131,7 +131,7 @@ impl Recorded<'_> {
 }
 
 impl Publication {
-    /// A file for each stream.
+    /// Records each stream into its own file.
     fn record_each(
         &mut self,
         mut means: Means<'_>,

@@ -95,12 +95,12 @@ impl Subscriptions {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_connection.is_empty()
     }
 
-    /// A subscription.
+    /// Returns a subscription.
     pub(crate) fn get(&self, key: ConnectionId) -> Result<&Subscriber, Refusal> {
         let entry = self.by_connection.get(&key).ok_or(Refusal::NotInRoom)?;
         Ok(&entry.subscriber)
@@ -143,12 +143,12 @@ impl Subscriptions {
         }
     }
 
-    /// The subscriptions that have seats.
+    /// Returns the subscriptions that have seats.
     pub(crate) fn followers(&self) -> Vec<ConnectionId> {
         self.followers.iter().copied().collect()
     }
 
-    /// The most speakers that any of them follows, if any does.
+    /// Returns the greatest number of speakers that a subscription follows, if one follows any.
     pub(crate) fn most_followed(&self) -> Option<usize> {
         let speakers = |key| self.by_connection.get(key)?.subscriber.seating.speakers();
         self.followers.iter().filter_map(speakers).max()
@@ -198,7 +198,8 @@ impl Subscriptions {
         }
     }
 
-    /// The clients that receive something of a publisher, with the mids of its streams.
+    /// Returns the subscriptions that receive something of a publisher, with the mids of its
+    /// streams.
     pub(crate) fn receivers_of<'a>(
         &'a self,
         feed: &'a PersonId,

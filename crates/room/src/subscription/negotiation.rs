@@ -65,7 +65,7 @@ impl Negotiation {
         self.needed()
     }
 
-    /// M-lines lost their publisher, which is offered by itself if `autoupdate`.
+    /// Notes that m-lines lost their publisher. With `autoupdate`, the offer is due.
     pub(super) fn removed(&mut self, autoupdate: bool) -> Offer {
         if autoupdate {
             return self.renegotiate(false);
@@ -90,13 +90,13 @@ impl Negotiation {
         }
     }
 
-    /// Everything was offered.
+    /// Notes that everything was offered.
     pub(super) fn offered(&mut self) {
         self.signaling = Signaling::HaveLocalOffer;
         self.pending = Pending::default();
     }
 
-    /// Our offer was answered.
+    /// Notes that our offer was answered.
     pub(super) fn answered(&mut self) {
         self.signaling = Signaling::Stable;
     }
@@ -115,17 +115,17 @@ impl Negotiation {
         }
     }
 
-    /// Whether the last offer was answered.
+    /// Returns whether the last offer was answered.
     pub(super) fn is_stable(&self) -> bool {
         self.signaling == Signaling::Stable
     }
 
-    /// Whether something waits to be offered.
+    /// Returns whether something waits to be offered.
     pub(super) const fn pending_offer(&self) -> bool {
         self.pending.offer
     }
 
-    /// Whether the next offer restarts ICE.
+    /// Returns whether the next offer restarts ICE.
     pub(super) const fn restarts(&self) -> bool {
         self.pending.restart
     }

@@ -121,7 +121,7 @@ impl Subscriber {
         self.seating = Seating::new(follow, slots);
     }
 
-    /// Whether any of its m-lines is a seat.
+    /// Returns whether any of its m-lines is a seat.
     pub(crate) fn has_seats(&self) -> bool {
         self.lines.iter().any(|line| line.seat.is_some())
     }
@@ -245,7 +245,7 @@ impl Subscriber {
         }
     }
 
-    /// Whether anything is relayed.
+    /// Returns whether anything is relayed.
     const fn is_open(&self) -> bool {
         !self.paused && !self.owner_kicked
     }
@@ -292,17 +292,17 @@ impl Subscriber {
         })
     }
 
-    /// Whether the last offer was answered.
+    /// Returns whether the last offer was answered.
     pub fn is_answered(&self) -> bool {
         self.negotiation.is_stable()
     }
 
-    /// Whether something waits to be offered.
+    /// Returns whether something waits to be offered.
     pub const fn is_offer_pending(&self) -> bool {
         self.negotiation.pending_offer()
     }
 
-    /// Whether the next offer restarts ICE.
+    /// Returns whether the next offer restarts ICE.
     pub const fn is_restart_pending(&self) -> bool {
         self.negotiation.restarts()
     }

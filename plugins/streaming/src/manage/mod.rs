@@ -133,7 +133,7 @@ fn switch(
     Ok(json!({ "streaming": "ok" }))
 }
 
-/// The mountpoint that the request names, if the request has its secret.
+/// Returns the mountpoint that the request names, if the request has its secret.
 fn managed(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
     let mountpoint = shared.mountpoints.named(fields)?;
     mountpoint.details().access.check_secret(fields)?;

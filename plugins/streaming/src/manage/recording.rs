@@ -103,7 +103,7 @@ async fn start(
     Err(refusal)
 }
 
-/// The names of files by the places of the streams.
+/// Returns the names of files, by the indices of the streams.
 fn to_start(
     mountpoint: &Mountpoint,
     fields: Fields<'_>,
@@ -124,7 +124,7 @@ fn to_start(
     Ok(files)
 }
 
-/// The places of the streams.
+/// Returns the indices of the streams.
 fn to_stop(mountpoint: &Mountpoint, fields: Fields<'_>) -> Result<Vec<usize>, Refusal> {
     if let Some(entries) = media(fields)? {
         let place = |entry: Fields<'_>| place(mountpoint, entry.required("mid")?);

@@ -39,7 +39,7 @@ impl Mountpoint {
         )
     }
 
-    /// Its entry in `list`.
+    /// Writes its entry in `list`.
     pub(crate) fn listed(&self) -> Value {
         let details = DETAILS.listed(&self.details());
         let media = (!self.is_file()).then(|| self.streams.iter().map(Stream::listed).collect());
@@ -112,7 +112,7 @@ impl Mountpoint {
             .into()
     }
 
-    /// The object `stream` of the answer to `create`.
+    /// Writes the object `stream` of the answer to `create`.
     pub(crate) fn created(&self) -> Value {
         let details = self.details().clone();
         let created = Object::new()
@@ -220,7 +220,7 @@ impl Stream {
             .into()
     }
 
-    /// Its entry in `ports`.
+    /// Writes its entry in `ports`.
     fn ports(&self) -> Value {
         let ports = self.ports.as_ref();
         let more = |index| ports.and_then(|ports| ports.more.get(index).copied());
@@ -236,7 +236,7 @@ impl Stream {
             .into()
     }
 
-    /// Its ports as members that start with the kind of media.
+    /// Writes its ports as members that start with the kind of media.
     fn flat_ports(&self) -> Object {
         let Some(ports) = &self.ports else {
             return Object::new();

@@ -139,7 +139,7 @@ impl Mountpoint {
         }
     }
 
-    /// Whether each viewer has a position of its own.
+    /// Returns whether each viewer has a position of its own.
     pub(crate) fn is_on_demand(&self) -> bool {
         matches!(self.spec.source, SourceSpec::OnDemand(_))
     }
@@ -149,12 +149,12 @@ impl Mountpoint {
         self.duration
     }
 
-    /// Whether its media are those of publishers over PeerConnections.
+    /// Returns whether its media comes from publishers over PeerConnections.
     pub(crate) fn takes_publishers(&self) -> bool {
         matches!(self.spec.source, SourceSpec::Whip(_))
     }
 
-    /// Whether viewers may set a playout delay.
+    /// Returns whether viewers may set a playout delay.
     pub(crate) fn has_playout_delay(&self) -> bool {
         match &self.spec.source {
             SourceSpec::Rtp(rtp) => rtp.playoutdelay_ext,
@@ -174,7 +174,7 @@ impl Mountpoint {
         }
     }
 
-    /// The number of abs-capture-time in the packets that come in.
+    /// Returns the id of abs-capture-time in incoming packets.
     pub(crate) fn abs_capture_time(&self) -> Option<u8> {
         match &self.spec.source {
             SourceSpec::Rtp(rtp) => rtp.abs_capture_time,
@@ -299,7 +299,7 @@ impl Mountpoint {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.watched).over
     }

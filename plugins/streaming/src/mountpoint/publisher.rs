@@ -35,7 +35,7 @@ impl Mountpoint {
         lock(&self.publisher).is_some()
     }
 
-    /// Whether this handle publishes to it, and it has not ended.
+    /// Returns whether this handle publishes to it, and it has not ended.
     pub(crate) fn has_publisher(&self, id: ClientId) -> bool {
         let is_it = |publisher: &Publisher| publisher.client.id() == id;
         let known = lock(&self.publisher).as_ref().is_some_and(is_it);
@@ -80,7 +80,7 @@ impl Mountpoint {
         true
     }
 
-    /// Whether nothing has come of any stream for `time`.
+    /// Returns whether all streams have been silent for `time`.
     fn is_silent(&self, time: Duration) -> bool {
         let silent = |stream: &Stream| match stream.live().age {
             Age::None => true,
@@ -176,7 +176,7 @@ impl Mountpoint {
         }
     }
 
-    /// The mountpoint ends: so does its publisher.
+    /// Dismisses the publisher, because the mountpoint ends.
     pub(super) fn dismiss_publisher(&self) {
         let publisher = lock(&self.publisher).take();
         if let Some(publisher) = publisher {

@@ -159,7 +159,7 @@ impl Mountpoint {
         }
     }
 
-    /// Whether anything is recorded.
+    /// Returns whether a stream is recorded.
     pub(crate) fn is_recorded(&self) -> bool {
         self.streams
             .iter()

@@ -422,7 +422,7 @@ impl Sink for Pulled {
     }
 }
 
-/// The H.264 parameter sets of a description.
+/// Returns the H.264 parameter sets of a description.
 fn sprop(medium: &Medium) -> Option<ParameterSets> {
     let fmtp = medium.fmtp.as_deref()?;
     let sets = fmtp

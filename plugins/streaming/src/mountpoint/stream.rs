@@ -54,7 +54,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Whether viewers can be given less than all of it.
+    /// Returns whether viewers can receive a part of its layers.
     pub(crate) fn has_layers(&self) -> bool {
         self.simulcast || self.svc
     }
@@ -76,7 +76,7 @@ pub(crate) enum Age {
 }
 
 impl Age {
-    /// Whole milliseconds.
+    /// Returns whole milliseconds.
     pub(crate) fn millis(&self) -> Option<u64> {
         match self {
             Age::None => None,
@@ -88,7 +88,7 @@ impl Age {
         }
     }
 
-    /// Whether a packet came within the last [`FRESH`].
+    /// Returns whether a packet came within the last [`FRESH`].
     pub(super) fn is_fresh(&self) -> bool {
         match self {
             Age::None => false,
@@ -98,7 +98,7 @@ impl Age {
         }
     }
 
-    /// Whether there is a source of which nothing has come so far.
+    /// Returns whether there is a source without packets so far.
     pub(crate) fn is_waiting(&self) -> bool {
         match self {
             Age::Ingest(status) => !status.has_come(),
@@ -117,7 +117,7 @@ impl Age {
 }
 
 impl Stream {
-    /// A stream without a source so far.
+    /// Returns a stream without a source.
     pub(crate) fn new(spec: MediaSpec, ports: Option<Ports>) -> Self {
         let live = Live {
             codec: spec.codec,
@@ -162,7 +162,7 @@ impl Stream {
         lock(&self.live)
     }
 
-    /// Whether it can be offered: its codec is known.
+    /// Returns whether it can be offered, because its codec is known.
     pub(crate) fn is_offerable(&self) -> bool {
         self.kind() == MediaKind::Data || self.live().codec.is_some()
     }

@@ -51,7 +51,7 @@ impl StreamCodec {
             .map(StreamCodec::Plain)
     }
 
-    /// Its name in the API.
+    /// Returns its name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             StreamCodec::Plain(codec) => codec.name(),
@@ -78,7 +78,7 @@ impl StreamCodec {
         Some(named.unwrap_or_else(|| Self::OPUS.default_pt()))
     }
 
-    /// RTP clock in Hz.
+    /// Returns the RTP clock in Hz.
     pub(crate) const fn clock_rate(self) -> u32 {
         match self {
             StreamCodec::Plain(codec) => codec.clock_rate(),

@@ -12,7 +12,7 @@ const STREAMS: [(MediaKind, &str, &Tables); 3] = [
     (MediaKind::Data, "d", &DATA),
 ];
 
-/// The names of all options.
+/// Returns the names of all options.
 pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     let of_kind = |(kind, _, tables): (MediaKind, &str, &'static Tables)| {
         [kind.name()].into_iter().chain(tables.keys(kind))

@@ -25,7 +25,7 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
-    /// Its name in the API.
+    /// Returns its name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             MediaKind::Audio => "audio",
@@ -55,7 +55,7 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// Its name in the API.
+    /// Returns its name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             DataType::Text => "text",
@@ -223,7 +223,7 @@ impl MediaSpec {
         Ok(spec)
     }
 
-    /// Its entry in `media`.
+    /// Returns its entry in `media`.
     pub(super) fn to_section(&self, feed: Feed) -> Value {
         let default = MediaSpec::new(self.kind, self.mid);
         let head = Object::new()
@@ -312,7 +312,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// The options of a stream of this kind.
+    /// Returns the options of a stream of this kind.
     pub(super) fn of(
         &'static self,
         kind: MediaKind,
@@ -333,7 +333,7 @@ impl Tables {
             .map(|(table, _)| table)
     }
 
-    /// The names of the options of a stream of this kind.
+    /// Returns the names of the options of a stream of this kind.
     pub(super) fn keys(&'static self, kind: MediaKind) -> impl Iterator<Item = &'static str> {
         self.of(kind, Feed::Ports).flat_map(Options::keys)
     }

@@ -123,7 +123,7 @@ impl SourceSpec {
         }
     }
 
-    /// Its name in the API.
+    /// Returns its name in the API.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             SourceSpec::Rtp(_) => "rtp",
@@ -134,7 +134,7 @@ impl SourceSpec {
         }
     }
 
-    /// The names of its options.
+    /// Returns the names of its options.
     fn keys(&self) -> Vec<&'static str> {
         match self {
             SourceSpec::Rtp(rtp) if rtp.flat => rtp::OPTIONS.keys().chain(flat::keys()).collect(),

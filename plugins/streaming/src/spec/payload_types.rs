@@ -47,7 +47,7 @@ impl PayloadTypes {
         self.reserved.push(pt);
     }
 
-    /// Whether a stream of this format can have `pt`.
+    /// Returns whether a stream of this format can have `pt`.
     fn has_room(&self, pt: u8, format: &PayloadFormat) -> bool {
         let of_pt = |(taken, _): &&(u8, PayloadFormat)| *taken == pt;
         let is_own = |(_, other): &(u8, PayloadFormat)| other == format;

@@ -121,7 +121,7 @@ impl KeyframeSpec {
         }
     }
 
-    /// Whether any are kept.
+    /// Returns whether there is a cache.
     pub(crate) const fn is_on(self) -> bool {
         self.ms > 0 || self.bytes > 0
     }

@@ -212,7 +212,8 @@ fn a_configuration_may_not_have_what_means_nothing() {
     assert_eq!((inside.key.as_str(), inside.media), ("prt", Some(1)));
 }
 
-/// The payload types of video streams of these codecs, parameters and configured payload types.
+/// Returns the payload types of video streams with these codecs, parameters and configured payload
+/// types.
 fn numbered(streams: &[(&str, Option<&str>, Option<u8>)]) -> Vec<u8> {
     let stream = |(index, (codec, fmtp, pt)): (usize, &(&str, Option<&str>, Option<u8>))| {
         let kind = match *codec {

@@ -103,7 +103,7 @@ pub(super) fn above_0<T: Copy + Into<u64>>(number: &T) -> Value {
     Some((*number).into()).filter(|number| *number > 0).into()
 }
 
-/// The place of a member that is ignored, or read with another one.
+/// Returns the place of a member that is ignored, or read with another one.
 pub(super) const fn ignored<O>() -> Place<O, SpecProblem> {
     Place {
         read: |_, _, _| Ok(()),

@@ -25,7 +25,7 @@ impl Viewer {
         *self.turn() = Turn::Answering;
     }
 
-    /// The request is answered.
+    /// Notes that the request is answered.
     pub(super) fn answered(&self) {
         let turn = mem::take(&mut *self.turn());
         if let Turn::Ending(status) = turn {

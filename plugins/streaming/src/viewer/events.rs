@@ -64,14 +64,14 @@ impl Viewer {
         }
     }
 
-    /// Messages can be sent to the viewer.
+    /// Notes that messages can be sent to the viewer.
     fn data_is_ready(&self) {
         if let Session::Watching(watching) = &mut *self.session() {
             watching.data_ready = true;
         }
     }
 
-    /// An encoding of a publisher's medium comes or stays away.
+    /// Notes that an encoding of a publisher's stream comes or pauses.
     fn published(&self, mid: Mid, substream: Option<u8>, receiving: bool) {
         if let Session::Publishing(publishing) = &mut *self.session() {
             publishing.receive(mid, substream.unwrap_or(0), receiving);

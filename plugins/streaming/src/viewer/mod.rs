@@ -84,7 +84,7 @@ enum Offering {
 }
 
 impl Offering {
-    /// Its `status` on the wire.
+    /// Returns its `status` on the wire.
     const fn name(self) -> &'static str {
         match self {
             Offering::Preparing => "preparing",

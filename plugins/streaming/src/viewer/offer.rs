@@ -81,7 +81,7 @@ impl Watching {
     }
 }
 
-/// Whether two codecs have one payload type, and are not the same.
+/// Returns whether two codecs have one payload type, and are not the same.
 fn meet(one: &CodecSpec, other: &CodecSpec) -> bool {
     let is_same = one.is_same_codec(other) && one.fmtp == other.fmtp;
     one.pt == other.pt && !is_same

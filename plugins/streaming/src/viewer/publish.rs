@@ -122,7 +122,7 @@ impl Viewer {
         Ok((json!({ "status": "unpublished" }), None))
     }
 
-    /// The m-lines that were agreed on are the mountpoint's streams from now on.
+    /// Makes the negotiated m-lines the mountpoint's sources.
     fn published_by(
         &self,
         mountpoint: &Arc<Mountpoint>,
@@ -368,7 +368,7 @@ mod tests {
             }
         }
 
-        /// The handle that was attached as the n-th.
+        /// Returns the n-th attached handle.
         fn viewer(&self, n: usize) -> Arc<Viewer> {
             self.open.viewers.lock().unwrap()[n].clone()
         }

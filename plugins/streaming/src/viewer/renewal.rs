@@ -149,7 +149,7 @@ impl super::Subscription {
         }
     }
 
-    /// Whether what the stream has now is of the codec that was agreed on.
+    /// Returns whether the stream's present codec is the negotiated one.
     pub(super) fn carries(&self, stream: &Stream) -> bool {
         have_same_codec(&self.format, &stream.format())
     }
@@ -164,7 +164,7 @@ fn have_same_codec(one: &Option<Format>, other: &Option<Format>) -> bool {
 }
 
 impl Stream {
-    /// None for data, which is never negotiated.
+    /// Returns the format. `None` for data, which is not negotiated.
     pub(super) fn format(&self) -> Option<Format> {
         (self.kind() != MediaKind::Data).then(|| Format::of(&self.live()))
     }

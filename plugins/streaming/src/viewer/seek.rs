@@ -36,7 +36,7 @@ impl Viewer {
     }
 }
 
-/// A position that can be gone to in what `mountpoint` plays.
+/// Returns a position in the file of `mountpoint`.
 fn position(seconds: f64, mountpoint: &Mountpoint) -> Result<Duration, Refusal> {
     if !mountpoint.is_on_demand() {
         let kind = mountpoint.spec.source.name();

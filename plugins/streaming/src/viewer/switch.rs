@@ -73,7 +73,7 @@ impl Watching {
 }
 
 impl Subscription {
-    /// Whether `target` has such a stream at the same place.
+    /// Returns whether `target` has such a stream at the same index.
     fn has_counterpart(&self, target: &Mountpoint) -> bool {
         let stream = self.stream_of(target);
         stream.is_some_and(|stream| stream.kind() == self.kind && self.carries(stream))

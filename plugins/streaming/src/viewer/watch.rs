@@ -136,7 +136,7 @@ fn wrong_list(name: &str) -> Refusal {
     FieldError::wrong_type(name, "a list of strings").into()
 }
 
-/// A viewer without renewals has to come back later.
+/// Returns the refusal of a viewer without renewals, which has to come back later.
 pub(super) fn no_media_yet() -> Refusal {
     Refusal::State("The mountpoint has no media yet")
 }

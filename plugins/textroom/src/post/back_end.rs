@@ -69,7 +69,7 @@ impl BackEnds {
         }
     }
 
-    /// The way from a room to the back-end `to`.
+    /// Returns the queue from a room to the back-end `to`.
     pub(crate) fn open(&self, room: &Id, to: Url, reachable: Reachable) -> Result<Outlet, Refusal> {
         let client = match reachable {
             Reachable::Anywhere => self.anywhere.get_or_init(|| self.client(None)),

@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Whether another attempt with the same message would end in the same way.
+    /// Returns whether a retry with the same message would fail in the same way.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Failure::Refused(_))
     }

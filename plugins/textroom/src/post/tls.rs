@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::{ClientConfig, Error, RootCertStore, crypto};
 
-/// A client's side.
+/// Returns the options of a client.
 pub(super) fn client() -> Result<ClientConfig, Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -24,7 +24,7 @@ impl History {
         }
     }
 
-    /// Whether anything is remembered at all.
+    /// Returns whether there is a history.
     pub(super) fn is_kept(&self) -> bool {
         self.most > 0
     }

@@ -108,7 +108,7 @@ impl RoomContent for RoomState {
         self.options.clone()
     }
 
-    /// A back-end changes with its outlet.
+    /// Returns whether this option can change during use. A back-end cannot.
     fn is_editable(key: &str) -> bool {
         key != "post" && OPTIONS.is_editable(key)
     }
@@ -178,7 +178,7 @@ impl RoomState {
         self.members.listed()
     }
 
-    /// The name of the member who has this handle.
+    /// Returns the name of the member with this handle.
     pub(crate) fn username(&self, handle: HandleId) -> Option<&str> {
         let member = self.members.of_handle(handle)?;
         Some(&member.username)

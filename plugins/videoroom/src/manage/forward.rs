@@ -135,7 +135,7 @@ impl Request {
         self.read_outputs(fields, &which, "", Output { port, host })
     }
 
-    /// The first stream of each kind.
+    /// Reads the first stream of each kind.
     fn read_old(&mut self, fields: Fields<'_>) -> Result<(), Refusal> {
         for kind in [Kind::Audio, Kind::Video, Kind::Data] {
             let prefix = format!("{}_", kind.name());
@@ -370,7 +370,7 @@ impl Shared {
     }
 }
 
-/// The addresses of all hosts.
+/// Resolves the addresses of all hosts.
 async fn resolve(hosts: &[Host]) -> Result<Vec<IpAddr>, Refusal> {
     let mut addresses = Vec::with_capacity(hosts.len());
     for host in hosts {

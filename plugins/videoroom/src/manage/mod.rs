@@ -81,7 +81,7 @@ impl Shared {
         self.rooms.managed(fields, |_, door| act(door))
     }
 
-    /// The conference of the room that a request names and may manage.
+    /// Returns the conference of the room that a request names and may manage.
     fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Conference>, Refusal> {
         self.rooms
             .managed(fields, |_, door| Ok(door.conference.clone()))

@@ -167,7 +167,7 @@ impl StreamEntry {
             .ok_or_else(|| Refusal::value("mindex", "not the next one"))
     }
 
-    /// The stream, which has place `index` here.
+    /// Returns the stream, with this index.
     fn stream(self, options: &RoomSettings, index: usize) -> Result<Stream, Refusal> {
         let details = self.details;
         let mut kinds = [Kind::Audio, Kind::Video, Kind::Data].into_iter();

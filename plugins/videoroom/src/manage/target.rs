@@ -78,7 +78,7 @@ impl Host {
             .ok_or_else(Self::unknown)
     }
 
-    /// The host has no address, or did not resolve in time.
+    /// Returns the refusal of a host without an address, or that did not resolve in time.
     pub(super) fn unknown() -> Refusal {
         Refusal::value("host", "cannot be resolved")
     }

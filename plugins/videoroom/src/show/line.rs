@@ -10,13 +10,13 @@ use super::person::metadata;
 use super::{Show, stream};
 
 impl<'a> Show<'a> {
-    /// The summaries of all m-lines of a subscription.
+    /// Writes all m-lines of a subscription.
     pub(crate) fn lines(self, key: ConnectionId) -> Vec<Value> {
         let lines = self.all_lines(key).iter().enumerate();
         lines.map(|(index, line)| self.line(index, line)).collect()
     }
 
-    /// The summaries of m-lines of a subscription, by their places.
+    /// Writes the m-lines with these indices.
     pub(super) fn some_lines(self, key: ConnectionId, places: &[usize]) -> Vec<Value> {
         let lines = self.all_lines(key);
         let line = |index: &usize| Some(self.line(*index, lines.get(*index)?));
@@ -38,7 +38,7 @@ impl<'a> Show<'a> {
         self.told("updated").with("streams", self.lines(key))
     }
 
-    /// A subscription's state, for administrators.
+    /// Writes the state of a subscription, for administrators.
     pub(crate) fn subscriber_state(self, key: ConnectionId) -> Option<Value> {
         let subscriber = self.room.subscriber(key)?;
         let state = Object::new()

@@ -31,7 +31,7 @@ impl<'a> Show<'a> {
         self.ids.of_path(id.as_str())
     }
 
-    /// The room's id.
+    /// Writes the room's id.
     pub(crate) fn room(self) -> Value {
         self.ids.of_path(self.room.name())
     }

@@ -30,7 +30,7 @@ impl Show<'_> {
         Some(published.into())
     }
 
-    /// The entries of all in `listparticipants`.
+    /// Writes the entries of `listparticipants`.
     pub(crate) fn participants(self) -> Vec<Value> {
         let listed = |person: &Participant| {
             let media = self.room.published(person.id());
@@ -89,7 +89,7 @@ impl Show<'_> {
             .with("streams", streams)
     }
 
-    /// The state of a participant, for administrators.
+    /// Writes the state of a participant, for administrators.
     pub(crate) fn participant_state(self, person: &Participant) -> Value {
         let media = self.room.publication(person.id());
         let state = |media: &Publication, stream: &Stream| -> Value {

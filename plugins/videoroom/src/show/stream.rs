@@ -60,7 +60,7 @@ pub(super) fn public(stream: &Stream, talking: bool) -> Value {
         .into()
 }
 
-/// A playout delay, in units of 10 ms.
+/// Writes a playout delay, in 10 ms.
 pub(super) fn delay((min, max): (u16, u16)) -> Value {
     json!({ "min-delay": min, "max-delay": max })
 }

@@ -299,6 +299,8 @@ async fn keyframes_are_asked_for_now_and_then() {
     let mut offer = jsep("offer", "bobo", &AV);
     offer["e2ee"] = true.into();
     let bo = world.publisher_with(json!({ "id": 2 }), offer).await;
+    let announced = al.client.event().await;
+    assert_eq!(announced["publishers"][0]["id"], 2);
     let video = |peer| {
         let mid = Mid::new("1").unwrap();
         SourceRef::Track(TrackRef { peer, mid })

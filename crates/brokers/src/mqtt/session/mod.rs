@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// A connection begins: subscribes, and sends again what was under way.
+    /// Starts with a new connection: subscribes, and repeats unconfirmed messages.
     pub(super) fn begin(&mut self, connected: &Connected) {
         self.frames.clear();
         self.pinged = false;
@@ -128,12 +128,12 @@ impl Session {
         }
     }
 
-    /// Whether another message may be published.
+    /// Returns whether another message may be published.
     pub(super) fn has_room(&self) -> bool {
         self.inflight.len() < self.allowed
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.inflight.is_empty()
     }
@@ -179,7 +179,7 @@ impl Session {
         Ok(())
     }
 
-    /// The last words.
+    /// Sends the last message.
     pub(super) fn end(&mut self) {
         if let Some(message) = self.presence.on_disconnect.take() {
             self.publish(message);
@@ -278,7 +278,7 @@ impl Session {
         self.frames.pop_front()
     }
 
-    /// Messages that the broker has got since the last time.
+    /// Takes the number of messages that the broker confirmed since the last call.
     pub(super) fn take_published(&mut self) -> usize {
         std::mem::take(&mut self.published)
     }

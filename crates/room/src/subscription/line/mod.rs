@@ -96,7 +96,7 @@ impl Line {
         self.format.codec
     }
 
-    /// Whether it receives nothing.
+    /// Returns whether it receives nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.source == Source::None
     }
@@ -119,7 +119,7 @@ impl Line {
         }
     }
 
-    /// Whether it carries the data channels of publishers.
+    /// Returns whether it carries the data channels of publishers.
     pub const fn carries_data(&self) -> bool {
         matches!(self.source, Source::Data(_))
     }
@@ -135,7 +135,7 @@ impl Line {
         self.requested.delay.range().or(stream.delay.range())
     }
 
-    /// Whether it receives this stream.
+    /// Returns whether it receives this stream.
     pub(super) fn receives(&self, feed: &PersonId, stream: &Stream) -> bool {
         match &self.source {
             Source::None => false,
@@ -233,7 +233,7 @@ impl Line {
         true
     }
 
-    /// Whether a stream may take this m-line over without a negotiation.
+    /// Returns whether a stream may take this m-line over without a negotiation.
     pub(super) fn fits(&self, stream: &Stream) -> bool {
         let (sent, format) = (&stream.format, &self.format);
         stream.kind == self.kind
@@ -308,7 +308,7 @@ impl Line {
         }
     }
 
-    /// It was in the client's own offer, which was answered.
+    /// Notes that the client's own offer was answered.
     pub(super) fn negotiated(&mut self) {
         self.ready = self.seat.is_some();
     }
@@ -341,7 +341,7 @@ impl Line {
         relayed.collect()
     }
 
-    /// Whether it is fed by this route.
+    /// Returns whether it is fed by this route.
     pub(super) fn has_route(&self, route: RouteId) -> bool {
         self.routes.iter().any(|known| known.route == route)
     }
