@@ -31,6 +31,8 @@ pub(crate) struct Session {
     events: EventBus,
     /// What pays for its handles, and for its events that wait for a long poll.
     purse: Purse,
+    /// Seconds for which it outlives its connection, if its client asked for that.
+    reclaim_seconds: Option<u32>,
     state: Mutex<State>,
     /// An event came, the session ended, or a newer long poll started.
     changed: Notify,
@@ -44,6 +46,7 @@ struct State {
     over: bool,
     last_activity: Instant,
     timeout: SessionTimeout,
+    /// Events for a long poll, or for the client that claims the session.
     queue: VecDeque<(ClientMessage, Share)>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
@@ -100,6 +103,7 @@ impl Session {
         counters: Arc<Counters>,
         events: EventBus,
         purse: Purse,
+        reclaim_seconds: Option<u32>,
     ) -> Self {
         owner.owns(id);
         let state = State {
@@ -121,6 +125,7 @@ impl Session {
             counters,
             events,
             purse,
+            reclaim_seconds,
             state: Mutex::new(state),
             changed: Notify::new(),
         }
@@ -158,14 +163,21 @@ impl Session {
         if state.owner.is_internal() && state.owner.id() != client.id() {
             return false;
         }
-        state.orphaned = false;
+        let was_orphaned = std::mem::replace(&mut state.orphaned, false);
         if state.owner.id() != client.id() {
             state.owner.owns_no_more(self.id);
             state.owner.loses_handles(state.handles.len());
             client.owns(self.id);
             client.gains_handles(state.handles.len());
             state.owner = client.without_request();
-            state.queue.clear();
+            if !was_orphaned {
+                state.queue.clear();
+            }
+            if !client.is_polled() {
+                for (event, _) in std::mem::take(&mut state.queue) {
+                    client.push_paid(event, &self.purse);
+                }
+            }
             // Whoever polls for it waits in vain.
             state.polls += 1;
             drop(state);
@@ -178,7 +190,18 @@ impl Session {
     pub(crate) fn orphan(&self, owner: &Client) -> bool {
         let mut state = self.state();
         state.orphaned = state.owner.id() == owner.id();
+        if state.orphaned {
+            state.last_activity = Instant::now();
+        }
         state.orphaned
+    }
+
+    /// Returns how long the session outlives its connection. Zero means not at all.
+    pub(crate) fn reclaim_timeout(&self, context: &Context) -> Duration {
+        match self.reclaim_seconds {
+            Some(seconds) => Duration::from_secs(seconds.into()),
+            None => context.config().reclaim_session_timeout(),
+        }
     }
 
     /// Whether the client was silent for too long.
@@ -189,7 +212,7 @@ impl Session {
         let limit = state.timeout.seconds(&context.settings);
         let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
         limit.is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= context.config().reclaim_session_timeout())
+            || (state.orphaned && silent >= self.reclaim_timeout(context))
     }
 
     pub(crate) fn set_timeout(&self, timeout: SessionTimeout) {
@@ -261,7 +284,7 @@ impl Session {
             return;
         }
         add(&self.counters.events);
-        if !state.owner.is_polled() {
+        if !state.owner.is_polled() && !state.orphaned {
             if !state.owner.push_paid(event, &self.purse) {
                 add(&self.counters.events_dropped);
             }

@@ -25,8 +25,8 @@ const DASHBOARD: &str = "admin/";
 
 /// What a page may load and ask: what is of its own origin, WebSocket too. It runs no script that got into it by a name or a
 /// text of a client (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
-const POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors";
+const POLICY: &str = "default-src 'self'; connect-src 'self'; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors";
 
 /// The pages of one port.
 #[derive(Debug, Clone)]

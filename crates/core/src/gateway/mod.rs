@@ -199,7 +199,7 @@ impl Gateway {
                 continue;
             };
             let over =
-                client.is_internal() || self.inner.context.config().reclaim_session_timeout == 0;
+                client.is_internal() || session.reclaim_timeout(&self.inner.context).is_zero();
             if session.orphan(client) && over {
                 self.inner.remove(&session, SessionEnd::Destroyed);
             }
