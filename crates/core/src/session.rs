@@ -31,6 +31,8 @@ pub struct Session {
     events: EventBus,
     /// Pays for its handles, and for events that wait for a long poll.
     purse: Purse,
+    /// Seconds for which it outlives its connection, if its client asked for that.
+    reclaim_seconds: Option<u32>,
     state: Mutex<State>,
     /// Notified by an event, the end of the session, and a newer long poll.
     changed: Notify,
@@ -44,6 +46,7 @@ struct State {
     over: bool,
     last_activity: Instant,
     timeout: SessionTimeout,
+    /// Events for a long poll, or for the client that claims the session.
     queue: VecDeque<(ClientMessage, Share)>,
     polls: u64,
     handles: HashMap<HandleId, Attached>,
@@ -103,6 +106,7 @@ impl Session {
         counters: Arc<Counters>,
         events: EventBus,
         purse: Purse,
+        reclaim_seconds: Option<u32>,
     ) -> Self {
         owner.owns(id);
         let state = State {
@@ -124,6 +128,7 @@ impl Session {
             counters,
             events,
             purse,
+            reclaim_seconds,
             state: Mutex::new(state),
             changed: Notify::new(),
         }
@@ -161,14 +166,21 @@ impl Session {
         if state.owner.is_internal() && state.owner.id() != client.id() {
             return false;
         }
-        state.orphaned = false;
+        let was_orphaned = std::mem::replace(&mut state.orphaned, false);
         if state.owner.id() != client.id() {
             state.owner.owns_no_more(self.id);
             state.owner.loses_handles(state.handles.len());
             client.owns(self.id);
             client.gains_handles(state.handles.len());
             state.owner = client.without_request();
-            state.queue.clear();
+            if !was_orphaned {
+                state.queue.clear();
+            }
+            if !client.is_polled() {
+                for (event, _) in std::mem::take(&mut state.queue) {
+                    client.push_paid(event, &self.purse);
+                }
+            }
             // Ends the long polls of the former owner.
             state.polls += 1;
             drop(state);
@@ -182,7 +194,17 @@ impl Session {
     pub(crate) fn orphan(&self, owner: &Client) -> bool {
         let mut state = self.state();
         state.orphaned = state.owner.id() == owner.id();
+        if state.orphaned {
+            state.last_activity = Instant::now();
+        }
         state.orphaned
+    }
+
+    /// Returns how long the session outlives its connection. Zero disables that. `of_all` is the
+    /// default.
+    pub(crate) fn reclaim_timeout(&self, of_all: Duration) -> Duration {
+        let own = self.reclaim_seconds.map(u64::from);
+        own.map_or(of_all, Duration::from_secs)
     }
 
     /// Whether the client was silent for too long, or nobody claimed the session in time. `of_all`
@@ -194,7 +216,7 @@ impl Session {
         let limit = state.timeout.seconds(of_all);
         let limit = (limit > 0).then(|| Duration::from_secs(limit.into()));
         limit.is_some_and(|limit| may_time_out && silent >= limit)
-            || (state.orphaned && silent >= reclaim)
+            || (state.orphaned && silent >= self.reclaim_timeout(reclaim))
     }
 
     /// Sets the timeout.
@@ -248,7 +270,7 @@ impl Session {
             return;
         }
         add(&self.counters.events);
-        if !state.owner.is_polled() {
+        if !state.owner.is_polled() && !state.orphaned {
             if !state.owner.push_paid(event, &self.purse) {
                 add(&self.counters.events_dropped);
             }

@@ -303,6 +303,7 @@ impl Phones {
     /// What the peer says of its media is of no use: the call ends.
     fn give_up(&mut self, id: CallId, fault: &Fault) {
         tracing::debug!(call = %id, "a call is given up: {fault}");
-        self.end_by(id, Ending::bye(), Vec::new());
+        // The client is told the reason; the peer gets BYE, since it has answered.
+        self.end_by(id, Ending::new(488, &fault.to_string()), Vec::new());
     }
 }

@@ -23,10 +23,11 @@ struct Pages;
 /// The folder of the dashboard, which has a port of its own.
 const DASHBOARD: &str = "admin/";
 
-/// The sources that a page may load from: its own origin, including WebSocket. Scripts injected by
-/// names or texts of clients do not run (Content Security Policy, <https://www.w3.org/TR/CSP3/>).
-const POLICY: &str = "default-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors";
+/// The sources that a page may load from: its own origin, including WebSocket, and media that the
+/// page itself has made. Scripts injected by names or texts of clients do not run (Content Security
+/// Policy, <https://www.w3.org/TR/CSP3/>).
+const POLICY: &str = "default-src 'self'; connect-src 'self'; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors";
 
 /// The pages of one port.
 #[derive(Debug, Clone)]

@@ -189,8 +189,10 @@ impl Gateway {
             let Ok(session) = self.session(id) else {
                 continue;
             };
-            let over =
-                client.is_internal() || self.inner.context.config().reclaim_session_timeout == 0;
+            let over = client.is_internal()
+                || session
+                    .reclaim_timeout(self.inner.context.config().reclaim_session_timeout())
+                    .is_zero();
             if session.orphan(client) && over {
                 self.inner.remove(&session, SessionEnd::Destroyed);
             }

@@ -18,6 +18,9 @@ use crate::session::Session;
 use crate::times::RequestKind;
 use crate::{ApiError, Client, Fields, HandleId, Object, SessionId, Share, id, prices};
 
+/// The longest time in seconds that a client may ask its session to outlive its connection.
+const MAX_RECLAIM_SECONDS: u32 = 60;
+
 /// A request without a reply yet.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
@@ -245,7 +248,12 @@ impl Gateway {
         let context = &inner.context;
         let (counters, events) = (context.counters.clone(), context.facts.events.clone());
         let purse = purse.open(prices::SESSION, prices::SESSION_PREPAID)?;
-        let session = Arc::new(Session::new(id, client.clone(), counters, events, purse));
+        let reclaim = request.members.get("reclaim_session_timeout");
+        let reclaim = reclaim.and_then(Value::as_u64).map(|seconds| {
+            u32::try_from(seconds).map_or(MAX_RECLAIM_SECONDS, |it| it.min(MAX_RECLAIM_SECONDS))
+        });
+        let session = Session::new(id, client.clone(), counters, events, purse, reclaim);
+        let session = Arc::new(session);
         sessions.insert(id, session.clone());
         add(&inner.context.counters.sessions);
         drop(sessions);

@@ -147,6 +147,34 @@ async fn a_session_can_be_claimed_by_another_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_that_asks_for_it_outlives_its_connection_and_keeps_its_events() {
+    let world = World::new();
+    let mut old = world.connect();
+    let create = json!({ "janus": "create", "transaction": "n", "reclaim_session_timeout": 40 });
+    let session = old.ask(create).await["data"]["id"].as_u64().unwrap();
+    let handle = old.attach(session, PROBE).await;
+    let message = json!({
+        "janus": "message", "session_id": session, "handle_id": handle, "transaction": "m",
+        "body": { "do": "answer later" },
+    });
+    world.gateway.client_gone(&old.client);
+    sleep(Duration::from_secs(20)).await;
+    // Everybody who knows the ids may send. The answers wait for the client that claims the session.
+    assert_eq!(world.connect().ask(message).await["janus"], "ack");
+    sleep(Duration::from_secs(10)).await;
+
+    let mut new = world.connect();
+    let claim = json!({ "janus": "claim", "session_id": session, "transaction": "c" });
+    let missed = new.ask(claim.clone()).await;
+    assert_eq!(missed["plugindata"]["data"]["number"], 1);
+    assert_eq!(new.next().await["plugindata"]["data"]["number"], 2);
+    assert_eq!(new.next().await["janus"], "success");
+    world.gateway.client_gone(&new.client);
+    sleep(Duration::from_secs(42)).await;
+    assert_eq!(world.connect().ask(claim).await["error"]["code"], 458);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unclaimed_session_ends() {
     let config = CoreConfig {
         reclaim_session_timeout: 10,

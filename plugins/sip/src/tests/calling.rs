@@ -293,6 +293,9 @@ async fn srtp_that_is_a_must_ends_a_call_without() {
     let result = page.event().await["result"].clone();
     assert_eq!(
         result,
-        json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
+        json!({
+            "event": "hangup", "code": 488,
+            "reason": "SRTP is asked for, and the peer has not offered it",
+        })
     );
 }
