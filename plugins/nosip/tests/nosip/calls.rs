@@ -1,111 +1,16 @@
-//! Calls with far ends, as clients of the plugin see them and as the media plane is asked for them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+//! Calls between clients and far ends.
 
-use std::sync::Arc;
-
+use portunus_core::Networks;
 use portunus_core::events::EventFilter;
 use portunus_core::media::leg::{LegEvent, LegGates, LegNews};
-use portunus_core::testing::{Line, Requested, TestClient, TestServer, everywhere, jsep};
-use portunus_core::{CoreConfig, HandleId, Networks, Plugin, SessionId};
-use portunus_nosip::{NoSip, NoSipConfig};
+use portunus_core::testing::{Line, TestServer, everywhere, jsep};
+use portunus_nosip::NoSipConfig;
 use serde_json::{Value, json};
 
-const PACKAGE: &str = "janus.plugin.nosip";
-
-fn server_in(networks: Networks, config: NoSipConfig) -> TestServer {
-    TestServer::with(CoreConfig::default(), |media| {
-        let nosip = NoSip::new(&config, media.clone(), networks, None);
-        vec![Arc::new(nosip) as Arc<dyn Plugin>]
-    })
-}
-
-fn server() -> TestServer {
-    let config = NoSipConfig {
-        local_ip: Some("127.0.0.1".to_owned()),
-        ..NoSipConfig::default()
-    };
-    server_in(everywhere(), config)
-}
-
-async fn ask(client: &mut TestClient, body: Value, jsep: Option<Value>) -> Value {
-    client.message(body, jsep).await;
-    client.event().await
-}
-
-/// The result of a request that has to be answered with this event.
-async fn result(client: &mut TestClient, body: Value, jsep: Option<Value>, event: &str) -> Value {
-    let answer = ask(client, body, jsep).await;
-    assert_eq!(answer["nosip"], "event", "{answer}");
-    assert_eq!(answer["result"]["event"], event, "{answer}");
-    answer["result"].clone()
-}
-
-/// The code and the text of a refusal.
-async fn refusal(client: &mut TestClient, body: Value, jsep: Option<Value>) -> (u64, String) {
-    let answer = ask(client, body, jsep).await;
-    let code = answer["error_code"].as_u64();
-    let text = answer["error"].as_str().map(str::to_owned);
-    code.zip(text).unwrap_or_else(|| panic!("{answer}"))
-}
-
-/// SDP of a far end, with audio, and video where it has a port.
-fn far(audio: &str, video: u16) -> String {
-    let video = match video {
-        0 => String::new(),
-        port => format!(
-            "m=video {port} RTP/AVP 96\r\na=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack pli\r\n"
-        ),
-    };
-    format!(
-        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
-         m=audio {audio}\r\na=rtpmap:111 opus/48000/2\r\n{video}"
-    )
-}
-
-const OPUS: &str = "6000 RTP/AVP 111";
-
-fn process(kind: &str, sdp: &str) -> Value {
-    json!({ "request": "process", "type": kind, "sdp": sdp })
-}
-
-fn offer(lines: &[Line]) -> Option<Value> {
-    Some(jsep("offer", "aaaa", lines))
-}
-
-const BOTH: [Line; 2] = [Line::Audio, Line::Video];
-
-/// A call that the client made.
-async fn called(server: &TestServer) -> TestClient {
-    let mut client = server.attach(PACKAGE).await;
-    result(
-        &mut client,
-        json!({ "request": "generate" }),
-        offer(&BOTH),
-        "generated",
-    )
-    .await;
-    client
-        .message(process("answer", &far(OPUS, 6002)), None)
-        .await;
-    let (processed, answer) = client.event_with_jsep().await;
-    assert_eq!(processed["result"]["event"], "processed", "{processed}");
-    assert_eq!(answer.unwrap()["type"], "answer");
-    client
-}
-
-async fn state(server: &TestServer, client: &TestClient) -> Value {
-    let (session, handle) = (SessionId(client.session), HandleId(client.handle));
-    server.gateway.query(session, handle).await.unwrap()
-}
-
-fn gates(requested: &Requested) -> Vec<LegGates> {
-    requested.legs.iter().map(|leg| leg.gates).collect()
-}
+use crate::support::{
+    BOTH, OPUS, PACKAGE, called, far, gates, offer, process, refusal, result, server, server_in,
+    state,
+};
 
 #[tokio::test]
 async fn a_client_calls_a_far_end() {
@@ -182,7 +87,7 @@ async fn a_client_calls_a_far_end() {
     }
     assert_eq!(state["legs"]["audio"]["codecs"], json!(["opus"]));
 
-    // The end: the client is told, and all is given back.
+    // The end: the client gets an event, and the ports are released.
     let ended = result(
         &mut client,
         json!({ "request": "hangup" }),
@@ -332,7 +237,7 @@ async fn srtp_is_agreed_on_as_both_sides_want() {
         refusal(&mut callee, generate, answer).await,
         (450, text.to_owned())
     );
-    // Of a key that cannot be used it is said why.
+    // An unusable key leads to a reason.
     let mki = format!("{}{}", far(OPUS, 0), crypto.replace("==", "==|2^20|1:4"));
     let mut request = process("offer", &mki);
     request["srtp"] = json!("sdes_mandatory");
@@ -342,208 +247,6 @@ async fn srtp_is_agreed_on_as_both_sides_want() {
         text.ends_with("(tag 1: a key with an identifier (MKI))"),
         "{text}"
     );
-}
-
-#[tokio::test]
-async fn what_cannot_be_done_is_refused_with_the_codes_that_clients_know() {
-    let server = server();
-    let mut client = server.attach(PACKAGE).await;
-    let with = |request: &str, more: Value| {
-        let mut body = json!({ "request": request });
-        body.as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        body
-    };
-    let audio = || offer(&[Line::Audio]);
-    let nowhere = far(OPUS, 0).replace("c=IN IP4 127.0.0.1\r\n", "");
-    let mut e2ee = jsep("offer", "aaaa", &[Line::Audio]);
-    e2ee["e2ee"] = json!(true);
-    let forward = |stream: Value| with("rtp_forward", json!({ "streams": [stream] }));
-    for (body, jsep, code, text) in [
-        (
-            with("dance", json!({})),
-            None,
-            442,
-            "Unknown request (dance)",
-        ),
-        (json!({}), None, 443, "Missing mandatory element (request)"),
-        (with("generate", json!({})), None, 446, "Missing SDP"),
-        (
-            with("generate", json!({ "srtp": 1 })),
-            audio(),
-            444,
-            "Invalid element type (srtp should be a string)",
-        ),
-        (
-            with("generate", json!({})),
-            offer(&[Line::Audio, Line::Data]),
-            446,
-            "The NoSIP plugin does not support DataChannels",
-        ),
-        (
-            with("generate", json!({})),
-            Some(e2ee),
-            444,
-            "Media encryption unsupported by this plugin",
-        ),
-        (
-            with("generate", json!({ "srtp": "dtls" })),
-            audio(),
-            444,
-            "Invalid element (srtp can only be sdes_optional or sdes_mandatory)",
-        ),
-        (
-            with(
-                "generate",
-                json!({ "srtp": "sdes_optional", "srtp_profile": "NULL" }),
-            ),
-            audio(),
-            444,
-            "Invalid element (unsupported SRTP profile)",
-        ),
-        (
-            with("process", json!({})),
-            None,
-            443,
-            "Missing mandatory element (type)",
-        ),
-        (
-            with("process", json!({ "type": "offer" })),
-            None,
-            443,
-            "Missing mandatory element (sdp)",
-        ),
-        (
-            process("pranswer", &far(OPUS, 0)),
-            None,
-            446,
-            "Missing or invalid SDP type",
-        ),
-        (process("offer", ""), None, 446, "Missing SDP"),
-        (
-            process("offer", "hello"),
-            None,
-            446,
-            "Error parsing SDP: it does not begin with v=0",
-        ),
-        (
-            process("answer", &far(OPUS, 0)),
-            None,
-            445,
-            "Wrong state (no offer to answer)",
-        ),
-        (
-            process("offer", &far("0 RTP/AVP 111", 0)),
-            None,
-            447,
-            "No audio and no video being negotiated",
-        ),
-        (
-            process("offer", &nowhere),
-            None,
-            447,
-            "No remote IP addresses",
-        ),
-        (
-            process(
-                "offer",
-                &format!(
-                    "{}m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n",
-                    far(OPUS, 0)
-                ),
-            ),
-            None,
-            446,
-            "The NoSIP plugin does not support DataChannels",
-        ),
-        (
-            with("recording", json!({ "audio": true })),
-            None,
-            443,
-            "Missing mandatory element (action)",
-        ),
-        (
-            with("recording", json!({ "action": "pause", "audio": true })),
-            None,
-            444,
-            "Invalid action (should be start|stop)",
-        ),
-        (
-            with("recording", json!({ "action": "start" })),
-            None,
-            449,
-            "Invalid request (at least one of audio, video, peer_audio and peer_video should be true)",
-        ),
-        (
-            with("rtp_forward", json!({ "streams": [] })),
-            None,
-            443,
-            "Missing mandatory element (streams)",
-        ),
-        (
-            forward(json!({ "type": "data", "host": "127.0.0.1", "port": 5004 })),
-            None,
-            444,
-            "Invalid element (type)",
-        ),
-        (
-            forward(json!({ "type": "audio", "port": 5004 })),
-            None,
-            443,
-            "Missing mandatory element (host)",
-        ),
-        (
-            with("stop_rtp_forward", json!({ "stream_id": 7 })),
-            None,
-            451,
-            "No such stream (7)",
-        ),
-    ] {
-        let refused = refusal(&mut client, body.clone(), jsep).await;
-        assert_eq!(refused, (code, text.to_owned()), "{body}");
-    }
-    // What was refused leaves nothing behind.
-    result(
-        &mut client,
-        json!({ "request": "generate" }),
-        offer(&BOTH),
-        "generated",
-    )
-    .await;
-}
-
-#[tokio::test]
-async fn far_ends_are_where_the_server_may_send_to() {
-    let config = NoSipConfig {
-        public: true,
-        ..NoSipConfig::default()
-    };
-    let server = server_in(Networks::default(), config);
-    // Strangers may call there, where that is said.
-    let mut client = server.attach_stranger(PACKAGE).await;
-    let (code, text) = refusal(&mut client, process("offer", &far(OPUS, 0)), None).await;
-    assert_eq!(code, 447);
-    assert!(
-        text.contains("127.0.0.1") && text.contains("outgoing_networks"),
-        "{text}"
-    );
-    let public = far(OPUS, 0).replace("c=IN IP4 127.0.0.1", "c=IN IP4 1.1.1.1");
-    let elsewhere = format!("{public}a=rtcp:99 IN IP4 10.0.0.1\r\n");
-    assert_eq!(
-        refusal(&mut client, process("offer", &elsewhere), None)
-            .await
-            .0,
-        447
-    );
-    client.message(process("offer", &public), None).await;
-    assert!(client.event_with_jsep().await.1.is_some());
-    let forward = json!({ "request": "rtp_forward", "streams": [{ "type": "audio", "host": "1.1.1.1", "port": 5004 }] });
-    assert_eq!(refusal(&mut client, forward.clone(), None).await.0, 499);
-    let mut trusted = server.attach(PACKAGE).await;
-    result(&mut trusted, forward, None, "rtp_forward").await;
-    let inside = json!({ "request": "rtp_forward", "streams": [{ "type": "audio", "host": "10.0.0.1", "port": 5004 }] });
-    assert_eq!(refusal(&mut trusted, inside, None).await.0, 444);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Recordings of a call: what the client sends and what the far end sends, audio and video.
+//! Recordings of a call: audio and video of the client and of the far end.
 
 use portunus_core::media::SourceRef;
 use portunus_core::record::{
@@ -13,9 +13,9 @@ use serde_json::Value;
 use crate::side::first_codec;
 use crate::{CallError, CallMedia};
 
-/// What is to be done about recordings.
+/// The action of a recording request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum RecordingAction {
     Start,
     Stop,
@@ -24,7 +24,7 @@ pub enum RecordingAction {
 }
 
 impl RecordingAction {
-    /// The action with this name; upper and lower case are the same.
+    /// Returns the action with this name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         let named = [
             ("start", Self::Start),
@@ -39,21 +39,21 @@ impl RecordingAction {
     }
 }
 
-/// Which of the four streams of a call, as a request says it.
+/// The selection of the four streams of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Sides {
-    /// What the client sends.
+    /// Audio of the client.
     pub audio: bool,
-    /// What the client sends.
+    /// Video of the client.
     pub video: bool,
-    /// What the far end sends.
+    /// Audio of the far end.
     pub peer_audio: bool,
-    /// What the far end sends.
+    /// Video of the far end.
     pub peer_video: bool,
 }
 
-/// Who is asked for a keyframe, as a request says it.
+/// The selection of the senders of keyframes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct KeyframeRequest {
@@ -64,7 +64,7 @@ pub struct KeyframeRequest {
 }
 
 impl Sides {
-    /// Whether it is any.
+    /// Whether any stream is selected.
     pub const fn is_any(self) -> bool {
         self.audio || self.video || self.peer_audio || self.peer_video
     }
@@ -86,21 +86,21 @@ impl Sides {
 /// A request about recordings.
 #[derive(Debug, Clone)]
 pub struct RecordingRequest {
-    /// What is to be done.
+    /// The action.
     pub action: RecordingAction,
-    /// With what.
+    /// The streams.
     pub sides: Sides,
-    /// The name that files begin with, if the client says one.
+    /// The start of the files' names, if the client gives one.
     pub filename: Option<String>,
-    /// The same if not.
+    /// The start of the files' names otherwise.
     pub default_name: String,
-    /// What the files are like; none: as it is configured.
+    /// The format of the files. `None` for the configured one.
     pub format: Option<Format>,
-    /// Makes what the client is told of an event.
+    /// Makes the event for the client.
     pub tell: fn(Object) -> Value,
 }
 
-/// Who sends.
+/// The sender of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Client,
@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// As administrators know it.
+    /// Returns the name for administrators.
     const fn name(self) -> &'static str {
         match (self.who, self.kind) {
             (Who::Client, Kind::Video) => "video",
@@ -140,16 +140,16 @@ impl Stream {
 /// The recordings of a call.
 #[derive(Debug, Default)]
 pub(crate) struct Recordings {
-    /// Those that have a file for each stream.
+    /// Recordings with a file for each stream.
     each: Vec<(Stream, Recording)>,
-    /// Those that have a file for each side.
+    /// Recordings with a file for each side.
     joint: Vec<(Who, JointRecording)>,
-    /// Whom manifests name.
+    /// The participants in manifests.
     of: Option<Participant>,
 }
 
 impl Recordings {
-    /// The files that are being written, by stream.
+    /// Returns the files of running recordings, by stream.
     pub(crate) fn to_json(&self) -> Option<Value> {
         let each = self.each.iter().filter(|(_, it)| !it.is_over());
         let members = each.fold(Object::new(), |members, (stream, recording)| {
@@ -175,7 +175,8 @@ impl Recordings {
 }
 
 impl CallMedia {
-    /// Starts, stops, pauses or resumes recordings. What is not there is not recorded; what is recorded already goes on.
+    /// Starts, stops, pauses or resumes recordings. Absent streams, and running recordings, are
+    /// skipped.
     pub fn record(&mut self, request: &RecordingRequest) -> Result<(), CallError> {
         self.recordings.sweep();
         let streams: Vec<Stream> = request.sides.all().collect();
@@ -318,14 +319,14 @@ impl CallMedia {
         }
     }
 
-    /// Ends the recordings of what the client sends.
+    /// Ends the recordings of the client.
     pub(crate) fn end_recordings_of_client(&mut self) {
         let recordings = &mut self.recordings;
         recordings.each.retain(|(it, _)| it.who != Who::Client);
         recordings.joint.retain(|(who, _)| *who != Who::Client);
     }
 
-    /// Where a stream comes from, once there is one.
+    /// Returns the source of a stream, once there is one.
     pub(crate) fn source(&self, stream: Stream) -> Option<SourceRef> {
         let agreed = self.session.agreed_on(stream.kind)?;
         match stream.who {
@@ -347,7 +348,7 @@ impl CallMedia {
     }
 }
 
-/// What names of files of streams end with.
+/// Returns the end of the name of a stream's file.
 fn suffix(stream: Stream, is_named: bool) -> String {
     let side = match stream.who {
         Who::Client if is_named => "user",

@@ -1,4 +1,4 @@
-//! RTP forwarders of a call: what the client or the far end sends, sent to UDP ports as well.
+//! RTP forwarders of a call, which copy the media of the client or of the far end to UDP ports.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -12,16 +12,17 @@ use portunus_core::{FieldError, Fields, Networks, Object, Pt, Ssrc};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::record::{Stream, Who};
-use crate::{CallError, CallMedia};
+use super::CallMedia;
+use super::recordings::{Stream, Who};
+use crate::CallError;
 
-/// Forwarders that a call has at most: each multiplies what is sent, to an address of anybody's choice.
+/// The maximum number of forwarders of a call, since each multiplies its traffic, to any address.
 pub const MAX_FORWARDERS: usize = 64;
 
-/// How long it may take to ask for the addresses of all hosts of a request.
+/// The time limit of resolving all hosts of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is wrong with a request to forward.
+/// The error in a request to forward.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForwardError {
@@ -31,7 +32,7 @@ pub enum ForwardError {
     /// There is no such stream.
     #[error("Invalid element (type)")]
     Type,
-    /// A member has a value that it may not have.
+    /// A member has an invalid value.
     #[error("Invalid value ({0}: {1})")]
     Value(&'static str, &'static str),
     /// Media may not be sent there.
@@ -53,17 +54,17 @@ struct Members<'a> {
     host: String,
     host_family: Option<&'a str>,
     port: u64,
-    /// 0: that of the stream.
+    /// 0 keeps that of the stream.
     #[serde(default)]
     pt: u64,
-    /// 0: one of its own.
+    /// 0 selects a random one.
     #[serde(default)]
     ssrc: u64,
     srtp_suite: Option<u64>,
     srtp_crypto: Option<&'a str>,
 }
 
-/// The same with the addresses of its hosts.
+/// A request with the addresses of its hosts.
 #[derive(Debug, Clone)]
 pub struct ResolvedForward {
     entries: Vec<(Entry, SocketAddr)>,
@@ -101,7 +102,7 @@ impl ForwardRequest {
         })
     }
 
-    /// Asks for the addresses of hosts that are names, and checks that media may be sent to all.
+    /// Resolves the names of hosts, and checks that media may be sent to all.
     pub async fn resolve(self, networks: &Networks) -> Result<ResolvedForward, ForwardError> {
         let resolving = async {
             let mut entries = Vec::with_capacity(self.entries.len());
@@ -158,7 +159,7 @@ impl Entry {
 impl Host {
     const UNKNOWN: ForwardError = ForwardError::Value("host", "cannot be resolved");
 
-    /// IPv4 unless IPv6 is asked for; an address is what it is.
+    /// Resolves to IPv4, or to IPv6 on request. An address is used as it is.
     async fn resolve(&self) -> Result<IpAddr, ForwardError> {
         if let Ok(address) = self.name.parse() {
             return Ok(address);
@@ -201,7 +202,7 @@ struct Forwarder {
     id: u32,
     entry: Entry,
     to: SocketAddr,
-    /// What it is fed from, once there is something.
+    /// Its source and route, once there are some.
     from: Option<(portunus_core::media::SourceRef, RouteId)>,
 }
 
@@ -240,7 +241,7 @@ impl Forwarder {
 }
 
 impl CallMedia {
-    /// Forwards streams, from now on or once they are there; gives the forwarders as clients are told of them.
+    /// Forwards streams, at once or when they begin. Returns the forwarders for clients.
     pub fn forward(&mut self, request: ResolvedForward) -> Result<Vec<Value>, CallError> {
         let room = MAX_FORWARDERS.saturating_sub(self.forwarders.list.len());
         if request.entries.len() > room {
@@ -261,7 +262,7 @@ impl CallMedia {
         Ok(shown)
     }
 
-    /// Ends a forwarder; says whether it was there.
+    /// Ends a forwarder. Returns whether it was there.
     pub fn stop_forward(&mut self, id: u64) -> bool {
         let before = self.forwarders.list.len();
         let media = &self.settings.media;
@@ -275,7 +276,7 @@ impl CallMedia {
         self.forwarders.list.len() < before
     }
 
-    /// The forwarders as clients are told of them.
+    /// Returns the forwarders for clients.
     pub fn forwarders(&self) -> Vec<Value> {
         self.forwarders
             .list
@@ -284,7 +285,7 @@ impl CallMedia {
             .collect()
     }
 
-    /// Feeds forwarders from what is there now.
+    /// Connects forwarders to the present sources.
     pub(crate) fn feed_forwarders(&mut self) {
         let mut list = std::mem::take(&mut self.forwarders.list);
         let media = &self.settings.media;
@@ -304,7 +305,7 @@ impl CallMedia {
         self.forwarders.list = list;
     }
 
-    /// Ends what forwarders get from the client; they stay.
+    /// Disconnects forwarders from the client. They stay.
     pub(crate) fn starve_forwarders_of_client(&mut self) {
         for forwarder in &mut self.forwarders.list {
             if forwarder.entry.stream.who == Who::Client

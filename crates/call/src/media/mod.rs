@@ -1,5 +1,10 @@
 //! The media of one call.
 
+mod client_change;
+mod forwarders;
+mod recordings;
+mod state;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,38 +18,40 @@ use portunus_leg::{Leg, LegEvent, LegGates, LegNews, LegOptions, LegTones, Mediu
 use rand::RngCore;
 use tokio::sync::mpsc;
 
-use crate::forward::Forwarders;
-use crate::record::Recordings;
 use crate::side::Side;
 use crate::{CallError, CallSettings};
+use forwarders::Forwarders;
+pub use forwarders::{ForwardError, ForwardRequest, MAX_FORWARDERS, ResolvedForward};
+use recordings::Recordings;
+pub use recordings::{KeyframeRequest, RecordingAction, RecordingRequest, Sides};
 
-/// News of a leg that wait to be told.
+/// The maximum number of a leg's events that wait.
 const NEWS: usize = 64;
 
-/// What happened to the media of a call.
+/// An event of the media of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallNews {
-    /// To audio or to video.
+    /// The medium.
     pub kind: Kind,
-    /// What.
+    /// The event.
     pub event: LegEvent,
 }
 
 type Tell = Arc<dyn Fn(CallNews) + Send + Sync>;
 
-/// A far end's description that was taken.
+/// The result of a far end's description.
 #[derive(Debug)]
 pub struct Negotiated {
-    /// What the client is offered or answered, to be pushed to it.
+    /// The offer or answer for the client.
     pub jsep: LocalJsep,
     /// How SRTP is used, if a key was accepted.
     pub srtp: Option<SrtpUse>,
 }
 
-/// The media of one call: the client of a handle on one side, a far end on the other. To drop it ends it all; the
-/// client's PeerConnection stays.
+/// The media of one call, between the client of a handle and a far end. Dropping it ends everything
+/// except the client's PeerConnection.
 ///
-/// Nothing here waits: it may all be done under a lock. An error leaves what was agreed on as it was.
+/// No method waits, so all may be called under a lock. An error leaves the negotiation as it was.
 pub struct CallMedia {
     pub(crate) settings: Arc<CallSettings>,
     pub(crate) handle: Handle,
@@ -52,9 +59,9 @@ pub struct CallMedia {
     pub(crate) audio: Option<Side>,
     pub(crate) video: Option<Side>,
     held: Option<Direction>,
-    /// What the far end is told to send to.
+    /// The address that the far end gets.
     address: IpAddr,
-    /// The same once the far end's waiting offer is answered.
+    /// The address that replaces it with the answer to the far end's offer.
     answer_address: Option<IpAddr>,
     pub(crate) recordings: Recordings,
     pub(crate) forwarders: Forwarders,
@@ -64,7 +71,7 @@ pub struct CallMedia {
 }
 
 impl CallMedia {
-    /// No call yet. `tell` is told what happens to its legs, from tasks of their own.
+    /// Makes the media of a future call. Tasks of its legs call `tell` with their events.
     pub fn new(
         settings: Arc<CallSettings>,
         handle: Handle,
@@ -87,7 +94,7 @@ impl CallMedia {
         }
     }
 
-    /// What is agreed on with the far end: at most one of each kind.
+    /// Returns the negotiated media: at most one of each kind.
     pub fn agreed(&self) -> &[PlainMedia] {
         self.session.agreed()
     }
@@ -102,12 +109,13 @@ impl CallMedia {
         self.session.is_srtp_offered()
     }
 
-    /// Says where the far end seems to be: it is offered an address of the same family, where there is one.
+    /// Sets the presumed address of the far end, which is offered an address of the same family if
+    /// there is one.
     pub fn expect_at(&mut self, far: IpAddr) {
         self.address = self.settings.address_towards(far).unwrap_or(self.address);
     }
 
-    /// Makes the client's offer one to the far end. `srtp` none: as the last offer or answer was protected.
+    /// Converts the client's offer into one for the far end. Without `srtp` the last policy holds.
     pub fn offer(
         &mut self,
         client: &Description,
@@ -142,8 +150,8 @@ impl CallMedia {
         })
     }
 
-    /// Takes the far end's answer to an offer that the client knows nothing of ([`CallMedia::offer_again`]), or another answer to
-    /// an offer of the client that is answered already.
+    /// Takes the far end's answer to an offer that the client does not know
+    /// ([`CallMedia::offer_again`]), or another answer to an answered offer of the client.
     pub fn accept_answer_alone(
         &mut self,
         sdp: &str,
@@ -161,10 +169,19 @@ impl CallMedia {
         sdp: &str,
         srtp: Option<SrtpPolicy>,
     ) -> Result<Negotiated, CallError> {
-        let far = self.check_far(sdp)?;
-        let address = self.settings.address_for(&far, self.address)?;
+        self.take_parsed_offer(&FarSession::parse(sdp)?, srtp)
+    }
+
+    /// Takes an offer of the far end that was parsed before, and offers it to the client.
+    pub fn take_parsed_offer(
+        &mut self,
+        far: &FarSession,
+        srtp: Option<SrtpPolicy>,
+    ) -> Result<Negotiated, CallError> {
+        self.settings.check_far(far)?;
+        let address = self.settings.address_for(far, self.address)?;
         let mut session = self.session.clone();
-        let accepted = session.take_offer(sdp, srtp)?;
+        let accepted = session.take_parsed_offer(far.clone(), srtp)?;
         let jsep = self.handle.offer(accepted.description, false)?;
         self.session = session;
         self.answer_address = Some(address);
@@ -174,7 +191,7 @@ impl CallMedia {
         })
     }
 
-    /// Answers the far end's offer as the client answered it. What the far end is answered may have no media in use: see
+    /// Converts the client's answer into one for the far end. It may have no media in use: see
     /// [`CallMedia::agreed`].
     pub fn answer(
         &mut self,
@@ -191,13 +208,14 @@ impl CallMedia {
         Ok(sdp)
     }
 
-    /// Answers an offer of the far end without asking the client: with what it said before, and nothing new. One by which a call would lose its
-    /// sound, as the client knows none of its codecs, is refused: the call goes on as it was.
+    /// Answers an offer of the far end without the client: with its last description, and nothing
+    /// new. Refuses an offer that would cost the call its sound, because the client has none of its
+    /// codecs; the call stays as it was then.
     pub fn answer_alone(&mut self, sdp: &str) -> Result<String, CallError> {
         let far = self.check_far(sdp)?;
         let address = self.settings.address_for(&far, self.address)?;
         let mut session = self.session.clone();
-        session.take_offer(sdp, None)?;
+        session.take_parsed_offer(far.clone(), None)?;
         let said = session.said();
         let local = self.local(address);
         let answer = session.answer(&said, &local, None, &mut fill)?;
@@ -217,14 +235,15 @@ impl CallMedia {
         Ok(answer)
     }
 
-    /// Offers the far end what the client said before, as the call is held or not.
+    /// Makes an offer of the client's last description, for the call as held or not.
     pub fn offer_again(&mut self) -> Result<String, CallError> {
         let said = self.session.said();
         let local = self.local(self.address);
         Ok(self.session.offer(&said, &local, None, &mut fill)?)
     }
 
-    /// Holds the call: media goes on in `direction` only, from now on. Gives the offer that tells the far end.
+    /// Holds the call: media flows in `direction` only, from now on. Returns the offer for the far
+    /// end.
     pub fn hold(&mut self, direction: Direction) -> Result<String, CallError> {
         self.held = Some(direction);
         self.session.set_held(self.held);
@@ -232,7 +251,7 @@ impl CallMedia {
         self.offer_again()
     }
 
-    /// Holds the call no more. Gives the offer that tells the far end.
+    /// Resumes the call. Returns the offer for the far end.
     pub fn unhold(&mut self) -> Result<String, CallError> {
         self.held = None;
         self.session.set_held(None);
@@ -240,19 +259,19 @@ impl CallMedia {
         self.offer_again()
     }
 
-    /// The direction in which this side holds the call.
+    /// Returns the direction in which this side holds the call.
     pub fn held(&self) -> Option<Direction> {
         self.held
     }
 
-    /// Forgets an offer that is not answered, of either side.
+    /// Discards an unanswered offer of either side.
     pub fn discard(&mut self) {
         self.answer_address = None;
         self.client_offer = None;
         self.session.discard();
     }
 
-    /// Asks for keyframes: the client, or the far end, if it has said that it takes such requests.
+    /// Requests keyframes of the client, or of the far end if it accepts such requests.
     pub fn request_keyframe(&self, client: bool, far: bool) {
         if client {
             self.handle.request_keyframe();
@@ -263,24 +282,24 @@ impl CallMedia {
         }
     }
 
-    /// Whether the far end takes keyframe requests by RTCP; none without video.
+    /// Whether the far end accepts keyframe requests by RTCP. Returns `None` without video.
     pub fn takes_pli(&self) -> Option<bool> {
         Some(self.session.agreed_on(Kind::Video)?.pli)
     }
 
-    /// Presses keys of a telephone, if audio has telephone events.
+    /// Sends telephone keys, if audio has telephone events.
     pub fn send_tones(&self, tones: LegTones) {
         if let Some(side) = &self.audio {
             side.leg.send_tones(tones);
         }
     }
 
-    /// The legs that there are, with how they do.
+    /// Returns the sides with a leg.
     pub fn legs(&self) -> impl Iterator<Item = (Kind, &Leg)> {
         self.sides().map(|side| (side.kind, &side.leg))
     }
 
-    /// Brings legs, routes, recordings and forwarders to what is agreed on.
+    /// Applies the negotiation to legs, routes, recordings and forwarders.
     pub(crate) fn apply(&mut self) {
         let held = self.held;
         let open = LegGates {
@@ -324,13 +343,13 @@ impl CallMedia {
         Ok(())
     }
 
-    /// The worker that the client's PeerConnection lives on: packets need not go to another one.
+    /// Returns the worker of the client's PeerConnection, so that packets stay on one worker.
     fn worker(&self) -> Option<usize> {
         let track = self.handle.track(Mid::new("0")?)?;
         Some(track.peer.worker())
     }
 
-    /// Where this side takes media.
+    /// Returns the address and ports of this side.
     fn local(&self, address: IpAddr) -> LocalEnd {
         LocalEnd {
             address,
@@ -385,7 +404,7 @@ fn options(settings: &CallSettings, kind: Kind, news: mpsc::Sender<LegNews>) -> 
     }
 }
 
-/// Tells the news of a leg for as long as it is there.
+/// Passes on the events of a leg while it exists.
 fn tell(kind: Kind, mut news: mpsc::Receiver<LegNews>, tell: Tell) {
     tokio::spawn(async move {
         while let Some(news) = news.recv().await {
@@ -395,7 +414,7 @@ fn tell(kind: Kind, mut news: mpsc::Receiver<LegNews>, tell: Tell) {
     });
 }
 
-/// Makes up keys, by a generator that is fit for that.
+/// Makes keys with a secure generator.
 pub(crate) fn fill(bytes: &mut [u8]) {
     rand::rng().fill_bytes(bytes);
 }

@@ -1,4 +1,4 @@
-//! A running call that goes on with another client.
+//! The change of a running call to another client.
 
 use portunus_core::sdp::{Description, Kind};
 use portunus_core::{Handle, LocalJsep};
@@ -6,13 +6,14 @@ use portunus_core::{Handle, LocalJsep};
 use crate::{CallError, CallMedia};
 
 impl CallMedia {
-    /// Offers the running call to another handle. Its client's answer goes to [`CallMedia::move_to`]; until then the call stays where it is.
+    /// Offers the running call to another handle. [`CallMedia::move_to`] takes its client's answer;
+    /// until then nothing changes.
     pub fn offer_to(&self, handle: &Handle) -> Result<LocalJsep, CallError> {
         Ok(handle.offer(self.session.offer_to_another(), false)?)
     }
 
-    /// The call goes on with another handle, whose client has answered. The far end learns nothing of it. Recordings of what the
-    /// former client sent end; forwarders go on with the new one.
+    /// Moves the call to another handle, whose client has answered. The far end is not involved.
+    /// Recordings of the former client end; forwarders continue with the new one.
     pub fn move_to(&mut self, handle: Handle, answer: &Description) {
         self.leave_client();
         self.handle = handle;
@@ -21,7 +22,7 @@ impl CallMedia {
         self.handle.request_keyframe();
     }
 
-    /// The client is gone, and the call waits for another one: its legs stay.
+    /// Takes the client from the call, which waits for another one. Its legs stay.
     pub fn leave_client(&mut self) {
         self.end_recordings_of_client();
         self.starve_forwarders_of_client();

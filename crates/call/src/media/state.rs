@@ -1,4 +1,4 @@
-//! What administrators see of the media of a call.
+//! The state of the media of a call for administrators.
 
 use portunus_core::Object;
 use portunus_core::media::IngestStatus;
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use crate::CallMedia;
 
 impl CallMedia {
-    /// Whether there is no call without SRTP.
+    /// Whether SRTP is mandatory.
     pub fn is_srtp_required(&self) -> bool {
         self.session.policy().is_mandatory()
     }
 
-    /// Whether this side seals a kind of media; none: any.
+    /// Whether this side encrypts a kind of media, or any kind with `None`.
     pub fn seals(&self, kind: Option<Kind>) -> bool {
         self.any(kind, |media| media.local_key.is_some())
     }
 
-    /// Whether the far end seals a kind of media; none: any.
+    /// Whether the far end encrypts a kind of media, or any kind with `None`.
     pub fn opens(&self, kind: Option<Kind>) -> bool {
         self.any(kind, |media| media.remote_key.is_some())
     }
@@ -31,12 +31,12 @@ impl CallMedia {
         of_kind.any(is)
     }
 
-    /// The files that are being written; none if there are none.
+    /// Returns the files of running recordings, or `None` if there are none.
     pub fn recordings(&self) -> Option<Value> {
         self.recordings.to_json()
     }
 
-    /// How the legs do: `audio` and `video`, as far as they are there.
+    /// Returns the statistics of the legs `audio` and `video`, if they are there.
     pub fn legs_json(&self) -> Value {
         let members = self.sides().fold(Object::new(), |members, side| {
             let agreed = self.session.agreed_on(side.kind);
