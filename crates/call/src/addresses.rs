@@ -1,4 +1,4 @@
-//! The addresses that far ends are told: of the family that they use themselves (RFC 6157).
+//! The addresses that far ends get: of their own family (RFC 6157).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -7,12 +7,14 @@ use portunus_core::sdp::plain::FarSession;
 
 use crate::{CallError, CallSettings};
 
-/// The port of the discard service. Nothing is sent there: the system is only asked which address it would send from.
+/// The port of the discard service. Nothing is sent there; the system only selects a source address
+/// for it.
 const DISCARD: u16 = 9;
 
 impl CallSettings {
-    /// The address that a far end at `far` can send to: the configured one, if it is of the same family, else the one that the system sends
-    /// from. `None` if RTP is not taken by this family.
+    /// Returns the address for a far end at `far`: the configured one if it has the same family,
+    /// else the one that the system sends from. Returns `None` if no socket takes RTP of this
+    /// family.
     pub(crate) fn address_towards(&self, far: IpAddr) -> Option<IpAddr> {
         if is_same_family(self.address, far) {
             return Some(self.address);
@@ -28,7 +30,8 @@ impl CallSettings {
         }
     }
 
-    /// The address that the maker of a description is told, where that was `now` before. It stays if the description says nowhere to send to.
+    /// Returns the address for the sender of a description. It stays `now` if the description has
+    /// no address.
     pub(crate) fn address_for(&self, far: &FarSession, now: IpAddr) -> Result<IpAddr, CallError> {
         match far.address() {
             Some(far) => self.address_towards(far).ok_or(CallError::Family(far)),
@@ -36,7 +39,7 @@ impl CallSettings {
         }
     }
 
-    /// Checks that a far end's offer can be answered: where media would go, and from what address.
+    /// Checks that a far end's offer can be answered: the target of media, and the own address.
     pub fn check_offer(&self, far: &FarSession) -> Result<(), CallError> {
         self.check_far(far)?;
         self.address_for(far, self.address).map(drop)
@@ -47,7 +50,7 @@ fn is_same_family(one: IpAddr, other: IpAddr) -> bool {
     one.is_ipv4() == other.is_ipv4()
 }
 
-/// The address of this machine that the system sends from to `far`. `None` if it has no way there.
+/// Returns the source address of this machine towards `far`, or `None` without a route.
 fn source_towards(far: IpAddr) -> Option<IpAddr> {
     let any = match far {
         IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

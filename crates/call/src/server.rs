@@ -20,7 +20,7 @@ use crate::media::fill;
 use crate::side::{first_codec, remote};
 use crate::{CallError, CallSettings};
 
-/// What is taken of a telephone, the best first.
+/// The accepted codecs of telephones, the best first.
 const CODECS: [AudioCodec; 4] = [
     AudioCodec::Opus,
     AudioCodec::G722,
@@ -28,25 +28,26 @@ const CODECS: [AudioCodec; 4] = [
     AudioCodec::Pcmu,
 ];
 
-/// The payload types of telephone events in our offers, with their clock rates: those of the codecs (RFC 4733 section 2.1).
+/// The payload types of telephone events in our offers, with their clock rates: those of the codecs
+/// (RFC 4733 section 2.1).
 const DTMF: [(Pt, u32); 2] = [(Pt(101), 8_000), (Pt(102), 48_000)];
 
-/// News of a leg that wait to be taken.
+/// The maximum number of a leg's events that wait.
 const NEWS: usize = 64;
 
-/// The media of a call between a far end and the server itself, such as of a caller in an audio room. To drop it ends it, once nobody
-/// else has its leg.
+/// The media of a call between a far end and the server itself, such as a caller in an audio room.
+/// Dropping it ends the call, once nobody else has its leg.
 #[derive(Debug)]
 pub struct ServerCall {
     settings: Arc<CallSettings>,
     session: PlainSession,
     leg: Arc<Leg>,
-    /// What the far end is told to send to.
+    /// The address that the far end gets.
     address: IpAddr,
 }
 
 impl ServerCall {
-    /// No call yet. What happens to its leg comes by what is returned.
+    /// Opens a leg for a call. The receiver gets the events of the leg.
     pub fn new(settings: Arc<CallSettings>) -> Result<(Self, mpsc::Receiver<LegNews>), CallError> {
         let (tell, news) = mpsc::channel(NEWS);
         let options = LegOptions {
@@ -66,29 +67,30 @@ impl ServerCall {
         Ok((call, news))
     }
 
-    /// The leg, to be given to an audio room.
+    /// Returns the leg, for an audio room.
     pub fn leg(&self) -> &Arc<Leg> {
         &self.leg
     }
 
-    /// What comes from the far end.
+    /// Returns the source of the far end's media.
     pub fn source(&self) -> SourceRef {
         self.leg.source()
     }
 
-    /// Says where the far end seems to be: it is offered an address of the same family, where there is one.
+    /// Sets the presumed address of the far end, which is offered an address of the same family if
+    /// there is one.
     pub fn expect_at(&mut self, far: IpAddr) {
         self.address = self.settings.address_towards(far).unwrap_or(self.address);
     }
 
-    /// The codec that is agreed on; none: there is nothing in common.
+    /// Returns the negotiated codec, or `None` if there is none in common.
     pub fn codec(&self) -> Option<AudioCodec> {
         let agreed = self.session.agreed_on(Kind::Audio)?;
         audio_codec(first_codec(agreed)?.codec)
     }
 
-    /// Takes the far end's offer, and gives the answer: with the best codec that both have, if there is one, and telephone events. Within a
-    /// call there has to be one.
+    /// Takes the far end's offer, and returns the answer: with the best codec that both have, if
+    /// there is one, and telephone events. Within a call a common codec is required.
     pub fn answer(&mut self, offer: &str) -> Result<String, CallError> {
         let far = self.check_far(offer)?;
         let address = self.settings.address_for(&far, self.address)?;
@@ -101,7 +103,7 @@ impl ServerCall {
         options.data = false;
         let said = Description::answer(&taken.description, &options);
         let answer = session.answer(&said, &self.local(address), None, &mut fill)?;
-        // A call that goes on without sound is none.
+        // A running call needs sound.
         if self.codec().is_some() && session.agreed_on(Kind::Audio).is_none() {
             return Err(PlainError::NoMedia.into());
         }
@@ -111,7 +113,7 @@ impl ServerCall {
         Ok(answer)
     }
 
-    /// An offer to the far end.
+    /// Makes an offer to the far end.
     pub fn offer(&mut self) -> Result<String, CallError> {
         let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
         for codec in self.codecs() {
@@ -129,7 +131,7 @@ impl ServerCall {
         Ok(self.session.offer(&said, &local, None, &mut fill)?)
     }
 
-    /// Takes the far end's answer. It may come again, as after early media.
+    /// Takes the far end's answer. It may be repeated, as after early media.
     pub fn accept_answer(&mut self, sdp: &str) -> Result<(), CallError> {
         self.check_far(sdp)?;
         self.session.accept_answer(sdp, None)?;
@@ -137,14 +139,14 @@ impl ServerCall {
         Ok(())
     }
 
-    /// What is taken of the far end now, the best first: what is spoken stays as it is, if it can.
+    /// Returns the accepted codecs, the best first: the present one stays, if it can.
     fn codecs(&self) -> impl Iterator<Item = AudioCodec> + use<> {
         let now = self.codec();
         let others = CODECS.into_iter().filter(move |codec| Some(*codec) != now);
         now.into_iter().chain(others)
     }
 
-    /// Has the leg do what is agreed on.
+    /// Applies the negotiation to the leg.
     fn apply(&self) {
         let Some(agreed) = self.session.agreed_on(Kind::Audio) else {
             return self.leg.set_gates(LegGates {
@@ -153,7 +155,7 @@ impl ServerCall {
             });
         };
         self.leg.set_remote(remote(agreed, self.settings.latching));
-        // A far end that holds the call and says that it sends nothing meanwhile is not missed.
+        // A far end that holds the call and announces silence is not missed.
         self.leg.set_gates(LegGates {
             send: agreed.far_direction.receives(),
             receive: agreed.far_direction.sends(),

@@ -1,4 +1,4 @@
-//! One medium of a call: its leg, and the routes between that and the client.
+//! One medium of a call: its leg, and the routes between the leg and the client.
 
 use portunus_audio::{AudioCodec, AudioError, TranscodedSide, Transcoder};
 use portunus_core::media::{RouteId, RouteOptions, SourceRef, TrackRef};
@@ -22,16 +22,16 @@ pub(crate) struct Side {
     gates: LegGates,
 }
 
-/// What is between a leg and the client.
+/// The routes between a leg and the client.
 #[derive(Debug)]
 struct Joined {
     /// The client's m-line.
     mid: Mid,
-    /// The codecs of the client and of the far end, where they have none in common.
+    /// The codecs of the client and of the far end, if they have none in common.
     codecs: Option<(AudioCodec, AudioCodec)>,
-    /// From the far end to the client.
+    /// The route from the far end to the client.
     to_client: Option<RouteId>,
-    /// It lives as long as what it makes is wanted.
+    /// Dropping it ends the transcoding.
     _transcoder: Option<Transcoder>,
 }
 
@@ -53,12 +53,13 @@ impl Side {
         }
     }
 
-    /// What comes from the far end.
+    /// Returns the source of the far end's media.
     pub(crate) fn source(&self) -> SourceRef {
         self.leg.source()
     }
 
-    /// What is agreed on, and which ways are open. `agreed` none: nothing is sent or taken any more; the ports stay.
+    /// Applies the negotiation and the open directions. Without `agreed` nothing is sent or taken
+    /// any more; the ports stay.
     pub(crate) fn apply(
         &mut self,
         agreed: Option<&PlainMedia>,
@@ -74,7 +75,7 @@ impl Side {
             self.leg.set_remote(remote.clone());
             self.remote = Some(remote);
         }
-        // What the far end sends is taken, whatever it has said: media may be ahead of descriptions.
+        // The far end's media is always accepted, since it may precede descriptions.
         self.set_gates(LegGates {
             send: open.send && agreed.far_direction.receives(),
             receive: open.receive,
@@ -108,7 +109,7 @@ impl Side {
         });
     }
 
-    /// Both ways between the client's codec and the far end's.
+    /// Transcodes both directions between the client's codec and the far end's.
     fn transcode(
         &self,
         track: TrackRef,
@@ -128,7 +129,7 @@ impl Side {
         made.inspect_err(failed).ok()
     }
 
-    /// Nothing is sent or taken.
+    /// Closes both directions.
     pub(crate) fn rest(&mut self, handle: &Handle) {
         self.set_gates(LegGates {
             send: false,
@@ -137,7 +138,7 @@ impl Side {
         self.part(handle);
     }
 
-    /// Ends what goes on with the client.
+    /// Ends the routes to and from the client.
     pub(crate) fn part(&mut self, handle: &Handle) {
         let Some(joined) = self.joined.take() else {
             return;
@@ -159,7 +160,7 @@ impl Side {
     }
 }
 
-/// The codecs of the client and of the far end.
+/// Returns the codecs of the client and of the far end.
 fn codecs(transcoding: &Transcoding) -> Option<(AudioCodec, AudioCodec)> {
     let audio = |codec| match codec {
         Codec::Opus => Some(AudioCodec::Opus),
@@ -172,7 +173,7 @@ fn codecs(transcoding: &Transcoding) -> Option<(AudioCodec, AudioCodec)> {
     Some((near, audio(transcoding.far.codec)?))
 }
 
-/// The far end as legs are told of it.
+/// Makes the far end's description for a leg.
 pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
     let far = agreed.transcoding.iter().map(|it| &it.far);
     let codecs: Vec<&PlainCodec> = agreed
@@ -186,7 +187,8 @@ pub(crate) fn remote(agreed: &PlainMedia, latching: bool) -> LegRemote {
         codec: codec.codec,
         clock_rate: codec.spec.clock_rate,
     };
-    // Some far ends send by the numbers of their answer, and not by those that they were offered (RFC 3264 section 6.1).
+    // Some far ends send with the numbers of their answer instead of those of the offer (RFC 3264
+    // section 6.1).
     let is_ours = |pt| {
         let is_unanswered = |spec: &CodecSpec| spec.pt == pt;
         codecs.iter().any(|codec| codec.recv == pt) || agreed.unanswered.iter().any(is_unanswered)
@@ -247,7 +249,7 @@ const fn profile(suite: Suite) -> Profile {
     }
 }
 
-/// The codec that a side is recorded in: the first of those agreed on.
+/// Returns the codec of a side's recordings: the first negotiated one.
 pub(crate) fn first_codec(agreed: &PlainMedia) -> Option<&PlainCodec> {
     let media = |codec: &&PlainCodec| codec.codec != Codec::ComfortNoise;
     agreed.codecs.iter().find(media)

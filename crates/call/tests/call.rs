@@ -1,9 +1,11 @@
-//! The media of calls, without a plugin: what far ends and media planes are asked for.
+//! The media of calls without a plugin: the descriptions for far ends and the requests to media
+//! planes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::{Arc, Mutex};
@@ -155,7 +157,7 @@ fn far(port: u16, direction: &str) -> String {
 
 const BOTH: [Line; 2] = [Line::Audio, Line::Video];
 
-/// As RFC 3264 section 6.1 does not have it, but gateways do.
+/// Gateways do this against RFC 3264 section 6.1.
 #[tokio::test]
 async fn a_far_end_may_send_by_the_numbers_of_its_own_answer() {
     let world = World::new(everywhere());
@@ -348,7 +350,7 @@ async fn keys_are_pressed_and_news_are_told() {
     let kind = Kind::Video;
     assert_eq!(told.recv().await, Some(CallNews { kind, event }));
     assert_eq!(legs[0].gates, LegGates::OPEN);
-    // An answer without media in use is what plugins refuse calls by.
+    // Plugins refuse calls by an answer without media in use.
     let mut none = CallMedia::new(Arc::clone(&world.settings), world.client().await.1, |_| {});
     let unknown = far(6000, "sendrecv").replace("opus/48000/2", "G729/8000");
     let unknown = unknown.replace("VP8", "H261");

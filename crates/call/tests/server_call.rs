@@ -1,9 +1,10 @@
-//! The media of calls that end in the server: what telephones are answered and offered.
+//! The media of calls that end in the server: answers and offers to telephones.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Why there is no leg.
+//! Errors of opening a leg.
 
 use portunus_media::IngestError;
 
-/// Why a leg could not be opened: the system's doing, or the configuration's.
+/// The error of opening a leg, by the system or the configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LegError {
@@ -14,7 +14,7 @@ pub enum LegError {
         /// The last.
         last: u16,
     },
-    /// The interface to listen on is not there.
+    /// The interface is not there.
     #[error(transparent)]
     Bind(IngestError),
 }

@@ -1,4 +1,4 @@
-//! A leg: one medium with a far end, by a pair of ports of its own.
+//! A leg: one medium with a far end, with its own pair of ports.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use portunus_rtp::Ssrc;
 use crate::ports::bind_pair;
 use crate::{LegError, LegOptions, Medium};
 
-/// One medium with a far end that knows no ICE and no DTLS: RTP or SRTP over UDP, both ways by the same port. It ends when it is
-/// dropped.
+/// One medium with a far end without ICE and DTLS: RTP or SRTP over UDP, both directions on the
+/// same port. Dropping it ends it.
 ///
-/// It is opened before the far end is known, so that its ports can stand in an offer. [`Leg::set_remote`] says who is there, at
-/// the answer and again whenever that changes; what comes and goes stays one stream. To whoever receives from
-/// [`Leg::source`], SSRC, sequence numbers and timestamps go on, whatever the far end does to them; to the far end they go on, whatever
-/// is routed into the leg.
+/// It is opened before the far end is known, so that its ports can stand in an offer.
+/// [`Leg::set_remote`] sets the far end, at the answer and at each change. The media stays one
+/// stream: SSRC, sequence numbers and timestamps of [`Leg::source`] continue whatever the far end
+/// does, and those to the far end continue whatever is routed into the leg.
 ///
 /// All methods return at once, and take effect in their order.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Leg {
 }
 
 impl Leg {
-    /// Opens a leg. Nothing is taken or sent before [`Leg::set_remote`]; the gates are open.
+    /// Opens a leg. Nothing is sent or accepted before [`Leg::set_remote`]; the gates are open.
     pub fn open(media: &MediaPlane, options: LegOptions) -> Result<Self, LegError> {
         let (rtp, rtcp) = bind_pair(&options.ports, options.interface.as_deref())?;
         for socket in [&rtp, &rtcp] {
@@ -57,59 +57,60 @@ impl Leg {
         })
     }
 
-    /// Its name in [`crate::LegNews`].
+    /// Returns its id in [`crate::LegNews`].
     pub fn id(&self) -> LegId {
         self.added.id
     }
 
-    /// What it carries.
+    /// Returns its medium.
     pub fn medium(&self) -> Medium {
         self.medium
     }
 
-    /// The UDP port of RTP, which is even.
+    /// Returns the UDP port of RTP, which is even.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The UDP port of RTCP: the next one.
+    /// Returns the UDP port of RTCP: the next one.
     pub fn rtcp_port(&self) -> u16 {
         self.rtcp_port
     }
 
-    /// What comes from the far end: to be routed to tracks of peers, recorded and forwarded as any source.
+    /// Returns the source of the far end's media, to be routed, recorded and forwarded like any
+    /// other.
     pub fn source(&self) -> SourceRef {
         self.added.source()
     }
 
-    /// The media worker that it lives on.
+    /// Returns its media worker.
     pub fn worker(&self) -> usize {
         self.added.id.worker()
     }
 
-    /// The SSRC of what it sends.
+    /// Returns the SSRC that it sends.
     pub fn ssrc(&self) -> Ssrc {
         self.added.status.ssrc()
     }
 
-    /// The way from what is routed into it to the far end, for threads that feed ingests of its worker to redirect
-    /// ([`portunus_media::ThreadFeed`]). Nothing is to be routed into it otherwise meanwhile.
+    /// Returns the route to the far end, for threads that feed ingests of its worker to redirect
+    /// ([`portunus_media::ThreadFeed`]). Nothing else may be routed into it meanwhile.
     pub fn route(&self) -> RouteId {
         self.added.id.route()
     }
 
-    /// Says where the far end is now, and what was agreed on with it.
+    /// Sets the far end's address, and the result of the negotiation.
     pub fn set_remote(&self, remote: LegRemote) {
         self.media.set_leg_remote(self.id(), remote);
     }
 
-    /// Opens and closes its ways: for hold, `a=sendonly` and the like.
+    /// Opens and closes its directions: for hold, `a=sendonly` and the like.
     pub fn set_gates(&self, gates: LegGates) {
         self.media.set_leg_gates(self.id(), gates);
     }
 
-    /// Sends what a source brings to the far end from now on; none: nothing. Of a source with simulcast the lowest encoding is taken,
-    /// as telephones expect.
+    /// Sends a source's media to the far end from now on, or nothing with `None`. Of simulcast it
+    /// sends the lowest encoding, as telephones expect.
     pub fn route_from(&self, source: Option<SourceRef>) {
         let options = RouteOptions {
             substream: 0,
@@ -118,33 +119,33 @@ impl Leg {
         self.route_layers_from(source, options);
     }
 
-    /// The same with a choice of layers.
+    /// As [`Leg::route_from`], with a choice of layers.
     pub fn route_layers_from(&self, source: Option<SourceRef>, options: RouteOptions) {
         self.media.route_to_leg(self.id(), source, options);
     }
 
-    /// Passes the keys on that are pressed at a source (RFC 4733), while something else is routed into the leg that was made of it, such as
-    /// a transcoded stream; none: no more.
+    /// Passes on the keys pressed at a source (RFC 4733), while a stream made of it is routed into
+    /// the leg, such as a transcoded one. `None` ends it.
     pub fn keys_from(&self, source: Option<SourceRef>) {
         self.media.keys_to_leg(self.id(), source);
     }
 
-    /// Asks the far end for a keyframe, by RTCP: at most one request a second leaves.
+    /// Requests a keyframe of the far end by RTCP, at most once a second.
     pub fn request_keyframe(&self) {
         self.media.request_source_keyframe(self.source());
     }
 
-    /// Presses keys of a telephone, for the far end or for the near side to hear.
+    /// Sends telephone keys to the far end or to the near side.
     pub fn send_tones(&self, tones: LegTones) {
         self.media.send_tones(self.id(), tones);
     }
 
-    /// How it does.
+    /// Returns its status.
     pub fn status(&self) -> &Arc<LegStatus> {
         &self.added.status
     }
 
-    /// Ends it. Whoever needs its ports waits for what is returned.
+    /// Ends it. The result completes when its ports are free.
     pub fn close(mut self) -> IngestEnd {
         self.removed = true;
         self.media.remove_leg(self.id())

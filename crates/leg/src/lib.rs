@@ -1,4 +1,5 @@
-//! Legs of calls: media with far ends that know no ICE and no DTLS, joined to PeerConnections.
+//! Legs of calls: media with far ends of plain RTP, without ICE and DTLS, joined to
+//! PeerConnections.
 #![forbid(unsafe_code)]
 
 mod error;

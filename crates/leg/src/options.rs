@@ -1,4 +1,4 @@
-//! How a leg is opened.
+//! The options of a leg.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,41 +6,44 @@ use std::time::Duration;
 use portunus_media::leg::LegNews;
 use tokio::sync::mpsc;
 
-/// What a leg carries.
+/// The medium of a leg.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum Medium {
     Audio,
     Video,
 }
 
-/// How a leg is opened.
+/// The options of a leg.
 #[derive(Debug, Clone)]
 pub struct LegOptions {
-    /// What it carries.
+    /// The medium.
     pub medium: Medium,
-    /// Where its ports are taken from: an even one for RTP and the next one for RTCP.
+    /// The range of its ports: an even one for RTP and the next one for RTCP.
     pub ports: RangeInclusive<u16>,
-    /// The name or address of the interface to listen on; none: all, IPv4 and IPv6.
+    /// The name or address of the interface. `None` for all, IPv4 and IPv6.
     pub interface: Option<String>,
     /// The DSCP of what it sends (RFC 2474), 0 to 63.
     pub dscp: u8,
-    /// The media worker to live on: best that of the PeerConnection that it is joined to
-    /// ([`portunus_media::PeerId::worker`]), for packets need not go from one to another then. None: the one with the least to do.
+    /// The media worker: best that of the PeerConnection it is joined to
+    /// ([`portunus_media::PeerId::worker`]), so that packets stay on one worker. `None` for the one
+    /// with the lowest load.
     pub worker: Option<usize>,
-    /// [`crate::LegEvent::Silent`] is told after so long without a valid packet; none: never.
+    /// The time without a valid packet after which [`crate::LegEvent::Silent`] is sent. `None`
+    /// disables it.
     pub silence: Option<Duration>,
-    /// Keys that the near side presses are told, too ([`crate::LegEvent::Key`]).
+    /// Keys of the near side are reported, too ([`crate::LegEvent::Key`]).
     pub hears_source: bool,
-    /// As long as [`crate::LegRemote::rtp`] does not say where the far end is, whoever sends valid packets first is heard. Else nobody
-    /// is.
+    /// Until [`crate::LegRemote::rtp`] has an address, the first sender of valid packets is
+    /// accepted. Otherwise nobody is.
     pub hears_unknown: bool,
-    /// Whom to tell what happens; legs may share it. What finds no room is lost, so give it some: 64 for a call.
+    /// The channel of events, which legs may share. Events beyond its size are lost: 64 are enough
+    /// for a call.
     pub tell: mpsc::Sender<LegNews>,
 }
 
 impl LegOptions {
-    /// A leg on any interface, from ports that are usual for RTP (10000 to 60000).
+    /// Makes the options of a leg on any interface, with the usual ports of RTP (10000 to 60000).
     pub fn new(medium: Medium, tell: mpsc::Sender<LegNews>) -> Self {
         Self {
             medium,

@@ -6,10 +6,11 @@ use portunus_media::{IngestBind, IngestError, IngestSocket};
 
 use crate::LegError;
 
-/// Pairs that are tried before it is said that none is free: each costs two calls of the system.
+/// The maximum number of pairs to try: each costs two system calls.
 const TRIES: u32 = 100;
 
-/// An even port of the range and the next one (RFC 3550 section 11), from a random pair on.
+/// Binds an even port of the range and the next one (RFC 3550 section 11), starting at a random
+/// pair.
 pub(crate) fn bind_pair(
     range: &RangeInclusive<u16>,
     interface: Option<&str>,
@@ -47,7 +48,7 @@ pub(crate) fn bind_pair(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

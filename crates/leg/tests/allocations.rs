@@ -4,7 +4,8 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::expect_used,
-    unsafe_code
+    unsafe_code,
+    reason = "a test fails by a panic"
 )]
 
 mod rig;

@@ -4,7 +4,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a test fails by a panic"
 )]
 
 mod rig;

@@ -1,10 +1,10 @@
-//! Deadlines of many things.
+//! Deadlines by key.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::time::Instant;
 
-/// One deadline for each key; the earliest is found at once.
+/// One deadline for each key. The earliest is found at once.
 #[derive(Debug)]
 pub(crate) struct Deadlines<K> {
     order: BTreeSet<(Instant, K)>,
@@ -19,7 +19,7 @@ impl<K: Copy + Ord + Hash> Deadlines<K> {
         }
     }
 
-    /// Sets the deadline of `key` in place of an older one; `None` takes it away.
+    /// Replaces the deadline of `key`; `None` removes it.
     pub(crate) fn set(&mut self, key: K, at: Option<Instant>) {
         let old = match at {
             Some(at) => self.of.insert(key, at),
@@ -43,12 +43,12 @@ impl<K: Copy + Ord + Hash> Deadlines<K> {
         }
     }
 
-    /// The earliest.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.order.first().map(|&(at, _)| at)
     }
 
-    /// Takes one that is due.
+    /// Takes a key whose deadline has come.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<K> {
         let &(at, key) = self.order.first()?;
         if at > now {

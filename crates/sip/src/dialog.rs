@@ -1,15 +1,15 @@
-//! Dialogs (RFC 3261 section 12): what two user agents have in common over several requests.
+//! Dialogs (RFC 3261 section 12): the state that two user agents share over several requests.
 
 use crate::message::{CSeq, Method, NameAddr, Request, Response, Uri};
 
-/// What names a dialog (RFC 3261 section 12), as Replaces wants it.
+/// The id of a dialog (RFC 3261 section 12), as Replaces wants it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DialogId {
     /// Call-ID.
     pub call_id: String,
     /// Our tag.
     pub local_tag: String,
-    /// The peer's tag; empty if it gave none (RFC 2543), or none yet.
+    /// The peer's tag. Empty if it has given none (RFC 2543), or none yet.
     pub remote_tag: String,
 }
 
@@ -21,7 +21,7 @@ pub enum DialogError {
     Header(&'static str),
 }
 
-/// A request came with a lower CSeq than one before it; it is answered with 500 (RFC 3261 section 12.2.2).
+/// A request has a lower CSeq than an earlier one. It gets 500 (RFC 3261 section 12.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("request out of order")]
 pub struct OutOfOrder;
@@ -30,7 +30,7 @@ pub struct OutOfOrder;
 #[derive(Debug, Clone)]
 pub struct Dialog {
     id: DialogId,
-    /// From of our requests, as we or the peer wrote it.
+    /// From of our requests, as written first.
     local: String,
     /// To of our requests.
     remote: String,
@@ -42,7 +42,8 @@ pub struct Dialog {
 }
 
 impl Dialog {
-    /// The dialog that an answer makes for who asked: a provisional one with a tag, or 2xx.
+    /// Makes the dialog of the side that has sent the request, from a response: a provisional one
+    /// with a tag, or 2xx.
     ///
     /// # Errors
     /// From, To or CSeq cannot be used.
@@ -73,8 +74,8 @@ impl Dialog {
         Ok(dialog)
     }
 
-    /// The dialog that a request makes for who is asked, who answers with `local_tag`; or that of a NOTIFY which comes before
-    /// the answer to its SUBSCRIBE, and has the tag of that.
+    /// Makes the dialog of the side that responds to the request with `local_tag`; or that of a
+    /// NOTIFY which comes before the response to its SUBSCRIBE, and has the tag of that.
     ///
     /// # Errors
     /// From, To, CSeq, Contact or Record-Route cannot be used.
@@ -91,7 +92,7 @@ impl Dialog {
             .ok_or(DialogError::Header("Call-ID"))?
             .to_owned();
         let contact = request.headers.contact().ok().flatten();
-        // Who gives no tag may know RFC 2543 only, where Contact need not be.
+        // A peer without a tag may know RFC 2543 only, where Contact is optional.
         let target = match contact {
             Some(contact) => contact.uri,
             None if remote_tag.is_empty() => {
@@ -124,39 +125,40 @@ impl Dialog {
         })
     }
 
-    /// Its name.
+    /// Returns the id.
     #[must_use]
     pub fn id(&self) -> &DialogId {
         &self.id
     }
 
-    /// Whether a 2xx was seen.
+    /// Whether a 2xx was sent or received.
     #[must_use]
     pub fn is_confirmed(&self) -> bool {
         self.confirmed
     }
 
-    /// Whether requests go by proxies that want to stay on the way.
+    /// Whether our requests pass proxies.
     #[must_use]
     pub fn has_route(&self) -> bool {
         !self.routes.is_empty()
     }
 
-    /// The peer's Contact: Request-URI of our requests.
+    /// Returns the peer's Contact: the Request-URI of our requests.
     #[must_use]
     pub fn target(&self) -> &Uri {
         &self.target
     }
 
-    /// Whether a message from the peer with these names belongs to it. A peer that gave no tag may give one later.
+    /// Whether a message from the peer with this Call-ID and tag belongs to the dialog. A peer
+    /// without a tag may give one later.
     #[must_use]
     pub fn fits(&self, call_id: &str, remote_tag: &str) -> bool {
         self.id.call_id == call_id
             && (self.id.remote_tag == remote_tag || self.id.remote_tag.is_empty())
     }
 
-    /// Takes route set and remote target from an answer to the request that began the dialog. The route set of a 2xx is
-    /// the last word (RFC 3261 section 13.2.2.4).
+    /// Takes route set and remote target from a response to the request that began the dialog. The
+    /// route set of a 2xx is final (RFC 3261 section 13.2.2.4).
     pub fn learn(&mut self, response: &Response) {
         if self.confirmed {
             return;
@@ -169,19 +171,19 @@ impl Dialog {
         self.retarget(response.headers.contact().ok().flatten());
     }
 
-    /// As we answered 2xx.
+    /// Notes our 2xx.
     pub fn confirm(&mut self) {
         self.confirmed = true;
     }
 
-    /// A new remote target, from a target refresh request or its answer (RFC 3261 section 12.2).
+    /// Sets the remote target of a target refresh request or its response (RFC 3261 section 12.2).
     pub fn retarget(&mut self, contact: Option<NameAddr>) {
         if let Some(contact) = contact.filter(|contact| contact.uri.as_sip().is_some()) {
             self.target = contact.uri;
         }
     }
 
-    /// Takes a request of the peer. ACK and CANCEL have no number of their own.
+    /// Checks the order of a request of the peer. ACK and CANCEL have no number of their own.
     ///
     /// # Errors
     /// A later one came before.
@@ -197,24 +199,24 @@ impl Dialog {
         Ok(())
     }
 
-    /// The number for the next request of ours.
+    /// Returns the number for our next request.
     pub fn next_cseq(&mut self) -> u32 {
         self.local_cseq = self.local_cseq.wrapping_add(1) & 0x7fff_ffff;
         self.local_cseq
     }
 
-    /// Goes on counting from a number that was used before there was a dialog.
+    /// Continues from a number that was used before there was a dialog.
     pub fn count_from(&mut self, number: u32) {
         self.local_cseq = self.local_cseq.max(number);
     }
 
-    /// A request with the next number. Via and Contact are still to be added.
+    /// Makes a request with the next number. Via and Contact are still to be added.
     pub fn request(&mut self, method: Method) -> Request {
         let number = self.next_cseq();
         self.numbered(method, number)
     }
 
-    /// The ACK to the 2xx of the INVITE with that number.
+    /// Makes the ACK to the 2xx of the INVITE with that number.
     #[must_use]
     pub fn ack(&self, number: u32) -> Request {
         self.numbered(Method::Ack, number)
@@ -223,7 +225,8 @@ impl Dialog {
     fn numbered(&self, method: Method, number: u32) -> Request {
         let mut uri = self.target.clone();
         let mut routes: Vec<String> = self.routes.iter().map(ToString::to_string).collect();
-        // A first hop that does not know loose routing wants to find itself in the Request-URI (RFC 3261 section 12.2.1.1).
+        // A first hop without loose routing wants its own URI in the Request-URI (RFC 3261 section
+        // 12.2.1.1).
         if let Some(first) = self.routes.first().filter(|route| !is_loose(&route.uri)) {
             routes.remove(0);
             routes.push(format!("<{uri}>"));
@@ -245,7 +248,8 @@ impl Dialog {
     }
 }
 
-/// The URI whose host a request goes to next (RFC 3261 section 8.1.2): the first Route if that is a loose router.
+/// Returns the URI of the next hop of a request (RFC 3261 section 8.1.2): the first Route if that
+/// is a loose router.
 #[must_use]
 pub fn next_hop(request: &Request) -> Uri {
     match request
@@ -263,7 +267,7 @@ fn is_loose(uri: &Uri) -> bool {
     uri.as_sip().is_some_and(|uri| uri.params.has("lr"))
 }
 
-/// A From or To as text, and its tag.
+/// Returns a From or To as text, and its tag.
 fn party<E>(
     text: Option<&str>,
     parsed: Result<Option<NameAddr>, E>,
@@ -288,7 +292,7 @@ fn sequence(request: &Request) -> Result<CSeq, DialogError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
     use super::*;
     use crate::message::{Message, StatusCode};

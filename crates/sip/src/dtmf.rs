@@ -1,16 +1,17 @@
-//! Keys of a telephone in INFO: `application/dtmf-relay` and `application/dtmf`, as telephones and exchanges send them. No RFC
-//! defines the two; RFC 6086 only lists them as what INFO is used for.
+//! Keys of a telephone in INFO: `application/dtmf-relay` and `application/dtmf`, as telephones and
+//! exchanges send them. No RFC defines the two; RFC 6086 only lists them as uses of INFO.
 
 use crate::message::{Method, Request};
 
-/// What tells a key and how long it was pressed: lines `Signal=5` and `Duration=160`.
+/// The media type with a key and its duration: lines `Signal=5` and `Duration=160`.
 const RELAY: &str = "application/dtmf-relay";
-/// What is a key and nothing more.
+/// The media type with a key alone.
 const PLAIN: &str = "application/dtmf";
 
-/// The key that an INFO tells: one of `0123456789*#ABCD`. None if it tells none.
+/// Returns the key in an INFO: one of `0123456789*#ABCD`, or `None` if there is none.
 ///
-/// Keys are taken as characters, and as the numbers 10 to 15 that `*#ABCD` have as telephone events (RFC 4733 section 3.2).
+/// Keys may be characters, or the numbers 10 to 15 that `*#ABCD` have as telephone events (RFC 4733
+/// section 3.2).
 #[must_use]
 pub fn key(request: &Request) -> Option<char> {
     if request.method != Method::Info {
@@ -20,7 +21,7 @@ pub fn key(request: &Request) -> Option<char> {
     let body = std::str::from_utf8(&request.body).ok()?;
     match kind.essence.as_str() {
         RELAY => signal(body),
-        // Some put there what belongs into the other.
+        // Some senders mix up the two formats.
         PLAIN => of_text(body).or_else(|| signal(body)),
         _ => None,
     }
@@ -54,7 +55,7 @@ fn of_text(text: &str) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn told(content_type: &str, body: &str) -> Option<char> {

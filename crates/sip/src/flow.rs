@@ -1,4 +1,4 @@
-//! Where messages come from and go to.
+//! The flows and routes of messages.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use crate::message::{Host, SyntaxError};
 
-/// What carries messages.
+/// A transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transport {
-    /// Datagrams, a message in each.
+    /// Datagrams with a message each.
     Udp,
     /// A stream.
     Tcp,
@@ -25,10 +25,10 @@ pub enum Transport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub u64);
 
-/// The way on which a message came; an answer takes it in the other direction.
+/// The flow of a received message. A response takes it in the other direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flow {
-    /// What carried it.
+    /// The transport.
     pub transport: Transport,
     /// The address of our socket.
     pub local: SocketAddr,
@@ -38,28 +38,30 @@ pub struct Flow {
     pub connection: Option<ConnectionId>,
 }
 
-/// Where a request shall go.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// What shall carry it.
+    /// The transport.
     pub transport: Transport,
     /// The address of the far end.
     pub remote: SocketAddr,
-    /// The host of the URI that led here: a certificate has to name it (RFC 5922), a WebSocket handshake asks for it.
+    /// The host of the URI that led here. A certificate has to name it (RFC 5922); a WebSocket
+    /// handshake sends it.
     pub host: Host,
 }
 
-/// The way for a message that is to be sent.
+/// The route of a message to send.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Route {
-    /// On which another message came. With a connection that is closed: to its remote address, over a new one.
+    /// The flow of another message. If its connection is closed: its remote address, over a new
+    /// one.
     Flow(Flow),
-    /// To an address, over a connection that is there or a new one.
+    /// An address, over a present connection or a new one.
     Target(Target),
 }
 
 impl Transport {
-    /// Whether it repeats what is lost, so that transactions need not.
+    /// Whether it repeats lost data, so that transactions need not.
     #[must_use]
     pub fn is_reliable(self) -> bool {
         self != Self::Udp
@@ -71,7 +73,7 @@ impl Transport {
         matches!(self, Self::Tls | Self::Wss)
     }
 
-    /// As in Via: `UDP`.
+    /// Returns the name in Via: `UDP`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +85,7 @@ impl Transport {
         }
     }
 
-    /// The value of a URI's `transport` parameter: `udp`.
+    /// Returns the value of a URI's `transport` parameter: `udp`.
     #[must_use]
     pub fn param(self) -> &'static str {
         match self {
@@ -95,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// The port where none is given (RFC 3261 section 19.1.2, RFC 7118 section 6).
+    /// Returns the default port (RFC 3261 section 19.1.2, RFC 7118 section 6).
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -116,7 +118,7 @@ impl fmt::Display for Transport {
 impl FromStr for Transport {
     type Err = SyntaxError;
 
-    /// From Via or a `transport` parameter, in any case.
+    /// Parses a name of Via or of a `transport` parameter, in any case.
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
         [Self::Udp, Self::Tcp, Self::Tls, Self::Ws, Self::Wss]
             .into_iter()
@@ -126,7 +128,7 @@ impl FromStr for Transport {
 }
 
 impl Route {
-    /// What carries it.
+    /// Returns the transport.
     #[must_use]
     pub fn transport(&self) -> Transport {
         match self {
@@ -135,7 +137,7 @@ impl Route {
         }
     }
 
-    /// The far end's address.
+    /// Returns the far end's address.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         match self {
@@ -144,7 +146,7 @@ impl Route {
         }
     }
 
-    /// The connection that it names.
+    /// Returns the connection, if it names one.
     #[must_use]
     pub fn connection(&self) -> Option<ConnectionId> {
         match self {

@@ -1,47 +1,51 @@
-//! Where messages begin and end: in datagrams and WebSocket frames (RFC 3261 section 18.3, RFC 7118), and in streams.
+//! The bounds of messages in datagrams and WebSocket frames (RFC 3261 section 18.3, RFC 7118), and
+//! in streams.
 //!
-//! What comes out is for [`crate::message::Message::parse`].
+//! [`crate::message::Message::parse`] takes the results.
 
 use crate::message::{MAX_MESSAGE, declared_length};
 
-/// The message in a datagram, or in a frame of a WebSocket. `None` if it is a keep-alive: line ends, zeros or nothing
-/// (RFC 5626), or STUN.
+/// Returns the message in a datagram, or in a frame of a WebSocket. Returns `None` for a
+/// keep-alive: line ends, zeros or nothing (RFC 5626), or STUN.
 #[must_use]
 pub fn datagram(bytes: &[u8]) -> Option<&[u8]> {
     // Line ends before a message are skipped (RFC 3261 section 7.5).
     let start = bytes.iter().position(|byte| !b"\r\n".contains(byte))?;
-    // No message starts with an octet below 4; STUN does (RFC 5389 section 6), and some keep-alives.
+    // No message starts with an octet below 4; STUN does (RFC 5389 section 6), and some
+    // keep-alives.
     bytes
         .get(start..)
         .filter(|message| message.first().is_some_and(|byte| *byte >= 4))
 }
 
-/// Who opened a connection: keep-alives are sent by the one side and answered by the other (RFC 5626 section 4.4.1).
+/// The side that opened a connection. It sends keep-alives, and the other one answers them (RFC
+/// 5626 section 4.4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// We did.
+    /// We opened it.
     Connected,
-    /// The peer did.
+    /// The peer opened it.
     Accepted,
 }
 
-/// What a stream brought.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A message. Where the stream cannot go on behind it, it has its head only: it cannot be parsed, but answered.
+    /// A message. If the stream cannot continue after it, only its head: it cannot be parsed, but
+    /// gets a response.
     Message(Vec<u8>),
-    /// The peer asks whether we are there: to be answered with [`PONG`].
+    /// A ping of the peer, to be answered with [`PONG`].
     Ping,
-    /// The peer is there.
+    /// A pong of the peer.
     Pong,
 }
 
-/// What asks whether the peer is there.
+/// A ping.
 pub const PING: &[u8] = b"\r\n\r\n";
-/// What answers that.
+/// A pong.
 pub const PONG: &[u8] = b"\r\n";
 
-/// A stream in which nobody can tell any more where messages begin. It is to be closed.
+/// The bounds of messages in a stream are lost. It is to be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// A message has more than [`MAX_MESSAGE`] octets.
@@ -52,16 +56,16 @@ pub enum StreamError {
     Unframed,
 }
 
-/// The messages of a stream. They are delimited by Content-Length; without one there is no body.
+/// The messages of a stream. Content-Length delimits them; without one there is no body.
 ///
-/// Memory: one message, and what was pushed with its end.
+/// It buffers one message, and the octets pushed with its end.
 #[derive(Debug)]
 pub struct Stream {
     role: Role,
     buffer: Vec<u8>,
-    /// Octets of the buffer in which no head ends.
+    /// The length of the start of the buffer without an end of a head.
     searched: usize,
-    /// Where the message ends, once that is known.
+    /// The end of the message, once that is known.
     end: Option<usize>,
     /// A line end that may be the first half of a ping.
     half_ping: bool,
@@ -82,14 +86,14 @@ impl Stream {
         }
     }
 
-    /// Takes what was read. All of [`Self::next`] is to be taken before more is pushed.
+    /// Takes octets. [`Self::next`] is to be called until it returns `None` before the next call.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.broken.is_none() {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// The next whole message or keep-alive. `None` if more has to be read.
+    /// Returns the next whole message or keep-alive, or `None` if more has to be read.
     ///
     /// # Errors
     /// Nothing more can be read from this stream.
@@ -136,13 +140,14 @@ impl Stream {
         Ok(Some(Frame::Message(message)))
     }
 
-    /// Whether a message has begun that is not whole.
+    /// Whether the start of a message waits for the rest.
     #[must_use]
     pub fn is_within_message(&self) -> bool {
         !self.buffer.is_empty()
     }
 
-    /// Takes line ends off the front. They are keep-alives, or stand before a message (RFC 3261 section 7.5).
+    /// Removes line ends at the front. They are keep-alives, or stand before a message (RFC 3261
+    /// section 7.5).
     fn take_line_ends(&mut self) -> Option<Frame> {
         loop {
             let length = match self.buffer.as_slice() {
@@ -165,9 +170,9 @@ impl Stream {
         }
     }
 
-    /// Where the empty line ends that ends the head.
+    /// Returns the end of the empty line that ends the head.
     fn find_head_end(&mut self) -> Option<usize> {
-        // An end may straddle what was searched: it has four octets.
+        // The end has four octets, and may overlap the octets searched before.
         let from = self.searched.saturating_sub(3);
         let unsearched = self.buffer.get(from..).unwrap_or_default();
         let mut ends = unsearched
@@ -190,7 +195,7 @@ impl Stream {
         end
     }
 
-    /// Gives out the head alone, and ends the stream.
+    /// Returns the head alone, and ends the stream.
     fn refuse(&mut self, head_end: usize, error: StreamError) -> Frame {
         self.buffer.truncate(head_end);
         let head = std::mem::take(&mut self.buffer);
@@ -208,7 +213,7 @@ impl Stream {
         self.buffer.drain(..length.min(self.buffer.len()));
         self.searched = 0;
         self.end = None;
-        // A long message does not hold its memory for ever.
+        // A long message does not keep its memory.
         if self.buffer.is_empty() && self.buffer.capacity() > 8192 {
             self.buffer = Vec::new();
         }

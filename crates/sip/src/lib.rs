@@ -1,9 +1,10 @@
-//! A SIP stack (RFC 3261) that knows no sockets, and the sockets for it.
+//! A SIP stack (RFC 3261) without sockets, and the sockets for it.
 //!
-//! [`message`] parses and writes requests and responses, [`framing`] finds them in datagrams and streams, [`digest`] proves
-//! and asks who somebody is, [`locate`] finds where requests go, [`transaction`] repeats them until they arrive,
-//! [`dialog`] keeps what belongs together, [`agent`] registers and calls. Bytes and a time go in; bytes, events and a deadline come out.
-//! Only [`net`] knows sockets and clocks. Whatever a peer sends, memory stays bounded and nothing panics.
+//! [`message`] parses and writes requests and responses, [`framing`] finds them in datagrams and
+//! streams, [`digest`] authenticates, [`locate`] finds the addresses of a name, [`transaction`]
+//! repeats requests until they arrive, [`dialog`] keeps the state of dialogs, [`agent`] registers
+//! and calls. Bytes and a time go in; bytes, events and a deadline come out. Only [`net`] knows
+//! sockets and clocks. Memory stays bounded and nothing panics, whatever a peer sends.
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -1,7 +1,7 @@
-//! Where a request goes: NAPTR, SRV and addresses of a name (RFC 3263, RFC 7984).
+//! The addresses of a name for requests: NAPTR, SRV, A and AAAA (RFC 3263, RFC 7984).
 //!
-//! [`Locate`] asks [`Query`]s and is told [`Answer`]s; it knows no resolver. It ends with a list of targets in the order in
-//! which they are to be tried: the next when one is unreachable, or answers 503.
+//! [`Locate`] returns [`Query`]s and takes [`Answer`]s; it knows no resolver. It ends with a list
+//! of targets in their order: the next one is tried if one is unreachable, or answers 503.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,27 +11,28 @@ use rand::{Rng as _, SeedableRng as _};
 use crate::flow::{Target, Transport};
 use crate::message::{Host, SipUri};
 
-/// A list has no more targets than this.
+/// The maximum number of targets.
 pub const MAX_TARGETS: usize = 16;
-/// Of one answer, so many records are used.
+/// The maximum number of records used of one answer.
 const MAX_RECORDS: usize = 16;
 
-/// What is to be found.
+/// The destination of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
     /// The name or address: that of the URI, or its `maddr`.
     pub host: Host,
-    /// The port, if one is given: then SRV is not asked for.
+    /// The port, if there is one. SRV is not queried then.
     pub port: Option<u16>,
-    /// The transport, if one is given: then NAPTR is not asked for. With `secure`, TCP means TLS, and WS means WSS.
+    /// The transport, if there is one. NAPTR is not queried then. With `secure`, TCP means TLS, and
+    /// WS means WSS.
     pub transport: Option<Transport>,
     /// Whether the URI is `sips:`.
     pub secure: bool,
 }
 
 impl Destination {
-    /// Returns where a URI leads; `usual` is the transport where it names none. Returns `None` if
-    /// it names an unknown transport or a `maddr` that is no host.
+    /// Returns the destination of a URI. `usual` is the transport if the URI names none. Returns
+    /// `None` for an unknown transport, or a `maddr` that is no host.
     pub fn of(uri: &SipUri, usual: Option<Transport>) -> Option<Self> {
         let host = match uri.params.get("maddr") {
             Some(maddr) => maddr.parse().ok()?,
@@ -55,18 +56,18 @@ impl Destination {
     }
 }
 
-/// What can be reached from here.
+/// The transports and address families that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     /// The transports, the preferred one first, where DNS has no preference.
     pub transports: Vec<Transport>,
-    /// Whether IPv4 can be sent to.
+    /// Whether there is IPv4.
     pub v4: bool,
-    /// Whether IPv6 can be sent to. It comes first where a host has both (RFC 6724).
+    /// Whether there is IPv6. It comes first if a host has both (RFC 6724).
     pub v6: bool,
 }
 
-/// A question to DNS.
+/// A query to DNS.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Query {
     /// The NAPTR records of a domain.
@@ -77,14 +78,14 @@ pub enum Query {
     Addresses(String),
 }
 
-/// What DNS answers. If it does not know the name, or fails, the list is empty.
+/// An answer of DNS. If the name is unknown, or the query fails, the list is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// To [`Query::Naptr`].
+    /// The answer to [`Query::Naptr`].
     Naptr(Vec<Naptr>),
-    /// To [`Query::Srv`].
+    /// The answer to [`Query::Srv`].
     Srv(Vec<Srv>),
-    /// To [`Query::Addresses`].
+    /// The answer to [`Query::Addresses`].
     Addresses(Vec<IpAddr>),
 }
 
@@ -99,7 +100,7 @@ pub struct Naptr {
     pub flags: String,
     /// `SIP+D2U` and others.
     pub service: String,
-    /// The name to go on with.
+    /// The name for the next query.
     pub replacement: String,
 }
 
@@ -108,7 +109,7 @@ pub struct Naptr {
 pub struct Srv {
     /// Lower ones first.
     pub priority: u16,
-    /// How often it is chosen among those of the same priority.
+    /// The weight among records of the same priority.
     pub weight: u16,
     /// The port.
     pub port: u16,
@@ -119,7 +120,7 @@ pub struct Srv {
 /// Why nothing was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LocateError {
-    /// There is no transport to reach it by.
+    /// No transport reaches it.
     #[error("no transport")]
     NoTransport,
     /// DNS has no address for it.
@@ -127,14 +128,14 @@ pub enum LocateError {
     Dns,
 }
 
-/// What is next.
+/// The next step of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// To be asked, all at once, and answered by [`Locate::answer`].
+    /// Queries to send at once. [`Locate::answer`] takes the answers.
     Ask(Vec<Query>),
     /// The targets, in their order; at least one.
     Found(Vec<Target>),
-    /// There are none.
+    /// There are no targets.
     Failed(LocateError),
 }
 
@@ -151,9 +152,9 @@ enum Item {
 pub struct Locate {
     destination: Destination,
     reach: Reach,
-    /// What was found and what is still to be asked, in the order of preference.
+    /// Found targets and open queries, in the order of preference.
     items: Vec<Item>,
-    /// Whether SRV records were found: then the name's own addresses do not count.
+    /// Whether SRV records were found. The name's own addresses do not count then.
     services: bool,
     /// The transport to use with the name's own addresses.
     fallback: Option<Transport>,
@@ -162,7 +163,7 @@ pub struct Locate {
 }
 
 impl Locate {
-    /// Begins a search. `seed` is at random; it decides between SRV records by their weights.
+    /// Begins a search. `seed` is random; it decides between SRV records by their weights.
     #[must_use]
     pub fn new(destination: Destination, reach: Reach, seed: u64) -> Self {
         let random = SmallRng::seed_from_u64(seed);
@@ -181,7 +182,7 @@ impl Locate {
         locate
     }
 
-    /// What is to be done now.
+    /// Returns the next step.
     #[must_use]
     pub fn step(&self) -> Step {
         if let Some(error) = self.error {
@@ -305,7 +306,8 @@ impl Locate {
             && (transport.is_secure() || !self.destination.secure)
     }
 
-    /// The transport where nothing tells of another: UDP, TLS for `sips:` (RFC 3263 section 4.1); else what there is.
+    /// Returns the default transport: UDP, TLS for `sips:` (RFC 3263 section 4.1), else the first
+    /// possible one.
     fn default_transport(&self) -> Result<Transport, LocateError> {
         let usual = if self.destination.secure {
             Transport::Tls
@@ -346,7 +348,7 @@ impl Locate {
         }
     }
 
-    /// SRV of all transports, where NAPTR does not tell which there are.
+    /// Returns SRV queries of all transports, for names without NAPTR.
     fn services(&self) -> Vec<Item> {
         let transports = self
             .reach
@@ -375,9 +377,9 @@ impl Locate {
             .collect()
     }
 
-    /// By priority, and among those of one priority at random by weight (RFC 2782).
+    /// Sorts records by priority, and those of one priority at random by weight (RFC 2782).
     fn in_order(&mut self, mut records: Vec<Srv>) -> Vec<Srv> {
-        // Those without weight come first in a draw, so that they have a small chance.
+        // Records without weight come first in a draw, so that they have a small chance.
         records.sort_by_key(|record| (record.priority, record.weight));
         let mut ordered = Vec::new();
         while let Some(priority) = records.first().map(|record| record.priority)
@@ -411,7 +413,7 @@ impl Locate {
                 self.reach.v4
             }
         });
-        // Stable: a resolver's own order stays within a family.
+        // The sort is stable: the resolver's order stays within a family.
         addresses.sort_by_key(|address| address.is_ipv4());
         let targets = addresses
             .into_iter()
@@ -425,7 +427,7 @@ impl Locate {
     }
 }
 
-/// The transport that `sips:` makes of another.
+/// Returns the secure transport for `sips:`.
 fn secured(transport: Transport) -> Option<Transport> {
     match transport {
         Transport::Udp => None,
@@ -434,7 +436,8 @@ fn secured(transport: Transport) -> Option<Transport> {
     }
 }
 
-/// The labels under which SRV tells of a transport. For WebSockets there are none (RFC 7118 section 8.2).
+/// Returns the labels of the SRV records of a transport. WebSockets have none (RFC 7118 section
+/// 8.2).
 fn service(transport: Transport) -> Option<&'static str> {
     match transport {
         Transport::Udp => Some("_sip._udp"),

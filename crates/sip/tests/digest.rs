@@ -1,10 +1,11 @@
-//! Digest authentication: a client and a verifier that meet, and those that try to get past them.
+//! Digest authentication between a client and a verifier, and attempts to pass without the secret.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use std::time::{Duration, Instant};
@@ -87,7 +88,7 @@ impl Server {
         self.verifier.verify(self.now, Kind::Server, request, known)
     }
 
-    /// What is thought of the first request of somebody who was asked.
+    /// Returns the verdict on the first request after a challenge.
     fn meets(&mut self, credentials: &Credentials) -> Verdict {
         let mut client = Client::new();
         client.challenged(&self.asks(false), credentials).unwrap();
@@ -333,14 +334,14 @@ fn a_client_gives_up_when_it_is_refused() {
             .unwrap()
             .contains("nonce=\"4\"")
     );
-    // One who says stale for ever is not asked for ever.
+    // Endless `stale` ends.
     client.start();
     let stale = unauthorized(&format!("{}, stale=TRUE", challenge("5")));
     let rounds = (0..100)
         .take_while(|_| client.challenged(&stale, &alice()).is_ok())
         .count();
     assert!((1..10).contains(&rounds), "{rounds}");
-    // One who names ever new realms is not remembered for ever.
+    // The number of remembered realms is bounded.
     let mut client = Client::new();
     for realm in 0..50 {
         client.start();

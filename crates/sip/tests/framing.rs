@@ -4,7 +4,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use portunus_sip::framing::{Frame, Role, Stream, StreamError, datagram};
@@ -22,7 +23,7 @@ fn whole(number: u32, body: &str) -> String {
     message(number, &format!("l: {}\r\n", body.len()), body)
 }
 
-/// All that comes out of a stream when `bytes` go in, cut into pieces of these lengths over and over.
+/// Returns all items of a stream of `bytes` cut into pieces of these lengths, over and over.
 fn frames(role: Role, bytes: &[u8], pieces: &[usize]) -> (Vec<Frame>, Option<StreamError>) {
     let mut stream = Stream::new(role);
     let mut frames = Vec::new();
@@ -98,7 +99,7 @@ fn keep_alives_are_told_from_line_ends_before_messages() {
             (&Frame::Ping, &Frame::Ping, &Frame::Ping)
         );
     }
-    // Who connected is never asked: an answer to an answer would be answered for ever.
+    // The side that connected gets no ping: a pong to a pong would never end.
     let (frames, _) = frames(Role::Connected, b"\r\n\r\n\r\n", &[2]);
     assert_eq!(frames, vec![Frame::Pong; 3]);
 }

@@ -5,7 +5,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

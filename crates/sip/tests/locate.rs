@@ -1,10 +1,11 @@
-//! Where requests go, by a DNS that the tests write.
+//! Targets of requests with a DNS of the tests.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use std::collections::HashMap;
@@ -114,7 +115,7 @@ fn destination(text: &str) -> Destination {
     }
 }
 
-/// What is found, as `UDP 192.0.2.1:5060`, and all that was asked.
+/// Returns the targets, as `UDP 192.0.2.1:5060`, and all queries.
 fn found_with(
     dns: &Dns,
     text: &str,
@@ -201,7 +202,7 @@ fn what_cannot_be_reached_is_told() {
         fails("sip:example.org;transport=tcp", all()),
         LocateError::Dns
     );
-    // Whoever has no UDP uses what there is.
+    // Without UDP, another transport is used.
     let tls = found_with(
         &Dns::default(),
         "sip:192.0.2.1",

@@ -1,10 +1,12 @@
-//! Messages of all kinds: written and parsed they are the same, and no octets of a peer do harm.
+//! Messages of all kinds: they stay the same when written and parsed, and no octets of a peer do
+//! harm.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use portunus_sip::message::{

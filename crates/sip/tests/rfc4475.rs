@@ -1,12 +1,14 @@
-//! The torture messages of RFC 4475, octet by octet: which are taken, which are refused, and how.
+//! The torture messages of RFC 4475: which are accepted, which are refused, and how.
 //!
-//! What the RFC asks of a message that parses (416, 420, 483, a response with a strange Via) is asked of the agent.
+//! The requirements on messages that parse (416, 420, 483, a response with a strange Via) are
+//! tested with the agent.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    missing_docs
+    missing_docs,
+    reason = "the names say all"
 )]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A handle: its requests, and what happens to its PeerConnection.
+//! A handle: its requests, and the events of its PeerConnection.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,9 +10,9 @@ use portunus_core::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::Shared;
 use crate::call::{SharedCall, named};
 use crate::request::{Generate, Process, Recording, Refusal, Request};
+use crate::shared::Shared;
 
 /// A client as long as its handle is attached.
 pub(crate) struct Attached {
@@ -22,7 +22,7 @@ pub(crate) struct Attached {
     unique_id: String,
 }
 
-/// What a request leads to: what the client is told, and what it is offered or answered.
+/// The result of a request: the event for the client, and its offer or answer.
 type Outcome = (Object, Option<LocalJsep>);
 
 impl Attached {
@@ -35,7 +35,7 @@ impl Attached {
         }
     }
 
-    /// Does what is asked; none: it is answered later, or has been.
+    /// Executes a request. Returns `None` if it is answered later, or was answered.
     fn request(&mut self, message: &Message) -> Result<Option<Outcome>, Refusal> {
         let transaction = message.transaction.as_str();
         let fields = Fields(&message.body);
@@ -145,7 +145,7 @@ impl Attached {
         call.media.record(&request).map_err(Refusal::Call)
     }
 
-    /// Forwards once the addresses of all hosts are known.
+    /// Starts forwarders when the addresses of all hosts are known.
     fn forward(&self, request: ForwardRequest, transaction: &str) {
         let (handle, shared) = (self.handle.clone(), Arc::clone(&self.shared));
         let (call, transaction) = (self.call.clone(), transaction.to_owned());
@@ -226,7 +226,7 @@ fn event(name: &str) -> Object {
     Object::new().with("event", name)
 }
 
-/// An event as clients get it.
+/// Makes an event for clients.
 fn result(told: Object) -> Value {
     json!({ "nosip": "event", "result": Value::from(told) })
 }

@@ -6,21 +6,21 @@ use portunus_call::{CallMedia, CallNews, LegEvent, SrtpUse};
 use portunus_core::Handle;
 use portunus_core::sdp::Kind;
 
-use crate::Shared;
 use crate::counts::Stage;
+use crate::shared::Shared;
 
-/// The call of a handle, or what will be one.
+/// The call of a handle, present or future.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) media: CallMedia,
-    /// An offer was answered: what follows are updates.
+    /// An offer was answered, so further descriptions are updates.
     runs: bool,
     /// SDP was made or taken.
     begun: bool,
     shared: Arc<Shared>,
 }
 
-/// The same, for tasks beside that of the handle.
+/// The call of a handle, shared with tasks.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedCall(Arc<Mutex<Call>>);
 
@@ -60,7 +60,7 @@ impl Call {
         }
     }
 
-    /// SDP was made or taken; with `answer`, an answer.
+    /// Notes that SDP was made or taken; with `answer`, an answer.
     pub(crate) fn go_on(&mut self, answer: bool) {
         let counts = &self.shared.counts;
         if !std::mem::replace(&mut self.begun, true) {
@@ -76,7 +76,7 @@ impl Call {
         self.begun
     }
 
-    /// Whether an offer was answered: what follows are updates.
+    /// Whether an offer was answered, so that further descriptions are updates.
     pub(crate) const fn runs(&self) -> bool {
         self.runs
     }
@@ -94,7 +94,7 @@ impl Drop for Call {
     }
 }
 
-/// Nobody is there who takes what is sent.
+/// Ends the call of a far end that accepts no media.
 fn lost(handle: &Handle, shared: &Arc<Shared>, kind: Kind, call: &SharedCall) {
     tracing::info!(handle = %handle.id(), "the far end takes no more {kind:?}; the call ends");
     shared.counts.lose();
@@ -102,7 +102,7 @@ fn lost(handle: &Handle, shared: &Arc<Shared>, kind: Kind, call: &SharedCall) {
     call.end(handle, shared);
 }
 
-/// How SRTP is used, as clients are told.
+/// Returns the use of SRTP for clients.
 pub(crate) fn named(srtp: Option<SrtpUse>) -> Option<&'static str> {
     srtp.map(SrtpUse::as_str)
 }

@@ -1,4 +1,4 @@
-//! What the plugin can be told.
+//! The configuration of the plugin.
 
 use std::net::IpAddr;
 
@@ -10,25 +10,25 @@ use portunus_core::media::MediaPlane;
 use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
 use serde::{Deserialize, Serialize};
 
-/// The plugin's part of the configuration.
+/// The plugin's section of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoSipConfig {
-    /// The address to take RTP at, or the name of an interface; none: all.
+    /// The address for RTP, or the name of an interface. `None` for all.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_ip: Option<String>,
-    /// The address that far ends are told; none: that of `local_ip`, or else the server's own.
+    /// The address that far ends get. `None` for that of `local_ip`, else the server's own.
     #[serde(with = "portunus_core::configuration::optional")]
     pub sdp_ip: Option<IpAddr>,
-    /// Where ports are taken from: the first and the last.
+    /// The range of ports for RTP.
     pub rtp_port_range: PortRange,
     /// The DSCP of audio to far ends.
     pub dscp_audio_rtp: u8,
     /// The same of video.
     pub dscp_video_rtp: u8,
-    /// RTP is sent where it comes from, when that is not where the far end's description says.
+    /// RTP goes to the source of the far end's RTP, if that differs from its description.
     pub latching: bool,
-    /// Audio is transcoded where the two sides have no codec in common.
+    /// Audio is transcoded if the two sides have no codec in common.
     pub transcoding: bool,
     /// Clients without the right to forward may call, too.
     pub public: bool,
@@ -58,7 +58,7 @@ impl Configuration for NoSipConfig {
 }
 
 impl NoSipConfig {
-    /// What calls have in common.
+    /// Returns the settings that all calls share.
     pub(crate) fn calls(
         &self,
         media: MediaPlane,
@@ -82,7 +82,7 @@ impl NoSipConfig {
         }
     }
 
-    /// The address that far ends are told, where one is set and is there.
+    /// Returns the configured address for far ends, if it exists.
     fn address(&self) -> Option<IpAddr> {
         if self.sdp_ip.is_some() {
             return self.sdp_ip;

@@ -1,4 +1,4 @@
-//! What is at `/metrics` of the plugin.
+//! The metrics of the plugin.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -7,12 +7,12 @@ use portunus_core::{Count, PluginCounter};
 
 use crate::request::Refusal;
 
-/// How many calls there are, what has happened to them, and why others did not come about.
+/// The number of calls, their events, and the refusals.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Those that SDP was made or taken for.
+    /// Calls with SDP of one side.
     calls: AtomicU64,
-    /// Of these, those of which an offer was answered.
+    /// Calls with an answered offer.
     answered: AtomicU64,
     begun: Count,
     lost: Count,
@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     srtp: Count,
 }
 
-/// How far a call is, which is counted as long as it is that far.
+/// The stage of a call, for the gauges.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Begun,
@@ -37,7 +37,7 @@ impl Counts {
         }
     }
 
-    /// A call has come this far.
+    /// A call has reached this stage.
     pub(crate) fn enter(&self, stage: &Stage) {
         self.of(stage).fetch_add(1, Relaxed);
         if matches!(stage, Stage::Begun) {
@@ -45,17 +45,17 @@ impl Counts {
         }
     }
 
-    /// A call that had come this far has ended.
+    /// A call of this stage has ended.
     pub(crate) fn leave(&self, stage: &Stage) {
         self.of(stage).fetch_sub(1, Relaxed);
     }
 
-    /// A call has ended because nobody takes what is sent.
+    /// A call has ended because its far end accepts no media.
     pub(crate) fn lose(&self) {
         self.lost.add();
     }
 
-    /// A request was refused. Those that say nothing of calls and far ends are not counted.
+    /// Counts a refused request, if it was about a call or a far end.
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         match refusal {
             Refusal::Parse(_) | Refusal::Unusable(_) => self.descriptions.add(),
@@ -66,7 +66,7 @@ impl Counts {
         }
     }
 
-    /// What has happened since the start.
+    /// Returns the counters.
     pub(crate) fn counters(&self) -> Vec<PluginCounter> {
         let counts = PluginCounter::of;
         vec![
@@ -103,7 +103,7 @@ impl Counts {
         ]
     }
 
-    /// How much there is at present.
+    /// Returns the gauges.
     pub(crate) fn gauges(&self) -> Vec<PluginCounter> {
         let gauge = |name, help, value: &AtomicU64| PluginCounter {
             name,

@@ -1,5 +1,5 @@
-//! The NoSIP plugin, `janus.plugin.nosip`: calls between clients and far ends of plain RTP or SRTP. It makes SDP of one side into SDP of the
-//! other; how that gets to the far end is not its business.
+//! The NoSIP plugin, `janus.plugin.nosip`: calls between clients and far ends of plain RTP or SRTP.
+//! It converts the SDP of one side for the other; the client transports it.
 #![forbid(unsafe_code)]
 
 mod attached;
@@ -7,6 +7,7 @@ mod call;
 mod config;
 mod counts;
 mod request;
+mod shared;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,20 +23,12 @@ pub use request::Request;
 
 use crate::attached::Attached;
 use crate::counts::Counts;
+use crate::shared::Shared;
 
 /// The plugin.
 #[derive(Debug)]
 pub struct NoSip {
     shared: Arc<Shared>,
-}
-
-/// What all handles of the plugin share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) settings: Arc<CallSettings>,
-    /// Strangers may call, too.
-    pub(crate) public: bool,
-    pub(crate) counts: Counts,
 }
 
 impl ConfiguredPlugin for NoSip {
@@ -50,8 +43,8 @@ impl ConfiguredPlugin for NoSip {
 }
 
 impl NoSip {
-    /// The plugin on a media plane. Far ends are in the networks of `outgoing`. Audio is transcoded on the
-    /// threads of `audio`.
+    /// Makes the plugin on a media plane. Far ends must be in the networks of `outgoing`. The
+    /// threads of `audio` transcode.
     pub fn new(
         config: &NoSipConfig,
         media: portunus_core::media::MediaPlane,

@@ -1,4 +1,4 @@
-//! What clients may ask for, and why it is refused.
+//! Requests of clients, and their refusals.
 
 use portunus_call::{
     CallError, ForwardError, PlainError, RecordingAction, Sides, SrtpPolicy, Suite,
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 requests! {
-    /// What clients may ask for.
+    /// A request of a client.
     pub enum Request {
         Generate = "generate": Event, Right(Right::Forward), Begins;
         Process = "process": Event, Right(Right::Forward), Begins;
@@ -26,7 +26,7 @@ requests! {
     }
 }
 
-/// To stop recording needs nothing.
+/// Stopping a recording needs no right.
 fn recording(fields: Fields<'_>) -> Rights {
     let action = fields.member("action").ok().flatten();
     let stops = action.and_then(RecordingAction::from_name) == Some(RecordingAction::Stop);
@@ -34,8 +34,8 @@ fn recording(fields: Fields<'_>) -> Rights {
 }
 
 impl Request {
-    /// Returns the request of `message` if its client may make it. In a `public` plugin everybody may call. Its members are not read
-    /// yet.
+    /// Returns the request of `message` if its client may make it. In a `public` plugin everybody
+    /// may call. Its other members are read later.
     pub(crate) fn read(message: &Message, public: bool) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
         let name = fields.required("request")?;
@@ -61,7 +61,7 @@ pub(crate) struct Generate<'a> {
 }
 
 impl Generate<'_> {
-    /// Returns the client's description, and how SRTP is to be used.
+    /// Returns the client's description, and its SRTP policy.
     pub(crate) fn check(self, jsep: Option<&Jsep>) -> Result<(&Jsep, Option<SrtpPolicy>), Refusal> {
         let jsep = jsep.ok_or(Refusal::MissingSdp)?;
         let mut media = jsep.description.media.iter();
@@ -84,7 +84,7 @@ pub(crate) struct Process<'a> {
     #[serde(rename = "info")]
     _info: Option<&'a str>,
     srtp: Option<&'a str>,
-    /// What the far end uses is in its description.
+    /// The description has the far end's policy.
     #[serde(rename = "srtp_profile")]
     _srtp_profile: Option<&'a str>,
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(crate) struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Returns what the far end's description is, and how SRTP is to be used.
+    /// Returns the kind of the far end's description, and the SRTP policy.
     pub(crate) fn check(&self) -> Result<(JsepKind, Option<SrtpPolicy>), Refusal> {
         if self.sdp.is_empty() {
             return Err(Refusal::MissingSdp);
@@ -123,7 +123,7 @@ fn policy(srtp: Option<&str>, profile: Option<&str>) -> Result<Option<SrtpPolicy
     }
 }
 
-/// What is to be recorded, or no more.
+/// A recording request.
 #[derive(Debug)]
 pub(crate) struct Recording<'a> {
     pub(crate) action: RecordingAction,
@@ -156,7 +156,7 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// Why a request is refused.
+/// The refusal of a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("Unknown request ({0})")]
@@ -202,7 +202,7 @@ pub(crate) enum Refusal {
     NoSuchStream(u64),
 }
 
-/// Why the keys that there are cannot be used.
+/// The reason why the present keys cannot be used.
 fn detail(error: &PlainError) -> String {
     match error {
         PlainError::NoKey { refusals, .. } if !refusals.is_empty() => {
@@ -214,7 +214,7 @@ fn detail(error: &PlainError) -> String {
 }
 
 impl Refusal {
-    /// What did not work about the media of a call, in a request that is to do something.
+    /// Makes the refusal of a request whose media failed.
     pub(crate) fn of(what: &'static str, error: CallError) -> Self {
         match error {
             CallError::Sdp(error) if error.is_for_lack_of_srtp() => {
@@ -229,7 +229,7 @@ impl Refusal {
         }
     }
 
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Refusal::Unknown(_) => 442,
@@ -257,7 +257,7 @@ impl Refusal {
         }
     }
 
-    /// What the client gets.
+    /// Makes the event for the client.
     pub(crate) fn to_json(&self) -> Value {
         Object::new()
             .with("nosip", "event")

@@ -1,4 +1,4 @@
-//! Accounts: what is registered, and which pages share it.
+//! Accounts, and the pages that share them.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use portunus_sip::agent::{AccountId, CallId};
 use portunus_sip::message::Uri;
 use tokio::time::Instant;
 
-use crate::page::{PageId, RegistrationStatus};
+use crate::status::{PageId, RegistrationStatus};
 
-/// How an account proves who it is.
+/// The secret of an account.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Secret {
     Password(String),
@@ -18,7 +18,7 @@ pub(crate) enum Secret {
 }
 
 impl Secret {
-    /// Whether somebody has shown the same secret.
+    /// Whether `other` is the same secret.
     fn is(&self, other: &Secret) -> bool {
         match (self, other) {
             (Secret::Password(own), Secret::Password(shown))
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// What an account is, as `register` says it.
+/// The specification of an account, as `register` gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AccountSpec {
     /// The identity: `sip:user@domain`.
@@ -42,38 +42,39 @@ pub(crate) struct AccountSpec {
     /// Its user part.
     pub(crate) user: String,
     pub(crate) display_name: Option<String>,
-    /// The user of digests; none: the user part.
+    /// The user of digests. `None` for the user part.
     pub(crate) authuser: Option<String>,
     pub(crate) secret: Option<Secret>,
     /// Whether it is registered at a server.
     pub(crate) registers: bool,
     pub(crate) guest: bool,
-    /// The registrar's URI; none: the identity's domain.
+    /// The registrar's URI. `None` for the identity's domain.
     pub(crate) proxy: Option<Uri>,
-    /// The next hop of what begins something.
+    /// The next hop of requests outside of dialogs.
     pub(crate) outbound_proxy: Option<Uri>,
     pub(crate) ttl: Duration,
     /// Header fields of REGISTER.
     pub(crate) headers: Vec<(String, String)>,
     /// Parameters of the contact's URI.
     pub(crate) contact_params: Vec<(String, String)>,
-    /// The transports that are asked for.
+    /// The requested transports.
     pub(crate) udp: bool,
     pub(crate) tcp: bool,
     pub(crate) sips: bool,
     pub(crate) user_agent: Option<String>,
-    /// CANCEL may be sent before there is any answer.
+    /// CANCEL may be sent before any response.
     pub(crate) rfc2543_cancel: bool,
 }
 
 impl AccountSpec {
-    /// Whether somebody has shown its secret.
+    /// Whether `shown` is its secret.
     pub(crate) fn is_shown(&self, shown: Option<&Secret>) -> bool {
         let pair = self.secret.as_ref().zip(shown);
         pair.is_some_and(|(own, shown)| own.is(shown))
     }
 
-    /// Whether a page that registers `other` shares this account: the same identity at the same server, with the same secret.
+    /// Whether a page that registers `other` shares this account: the same identity at the same
+    /// server, with the same secret.
     pub(crate) fn is_shared_by(&self, other: &AccountSpec) -> bool {
         let (Some(own), Some(shown)) = (&self.secret, &other.secret) else {
             return false;
@@ -95,9 +96,9 @@ pub(crate) struct Account {
     pub(crate) id: AccountId,
     pub(crate) spec: AccountSpec,
     pub(crate) status: RegistrationStatus,
-    /// Those that have registered it, oldest first, without their helpers.
+    /// The pages that have registered it, oldest first, without their helpers.
     pub(crate) pages: Vec<PageId>,
-    /// Calls whose page is gone, for a while.
+    /// Calls that wait for a page.
     pub(crate) parked: Vec<Parked>,
 }
 
@@ -105,13 +106,13 @@ pub(crate) struct Account {
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub(crate) call: CallId,
-    /// When it ends if nobody does.
+    /// The time when it ends if no page takes it.
     pub(crate) until: Instant,
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     fn uri(text: &str) -> Uri {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use portunus_core::{Handle, HandleEvent, Message, PluginHandle, Reply};
 use serde_json::Value;
 
-use crate::page::PageId;
-use crate::plugin::Shared;
+use crate::shared::Shared;
+use crate::status::PageId;
 
-/// A page as its handle.
+/// A page, as the core sees it.
 pub(crate) struct Attached {
     id: PageId,
     handle: Handle,

@@ -1,4 +1,4 @@
-//! A call: a dialog with a peer, whichever page has it.
+//! A call: a dialog with a peer, in whatever page.
 
 use std::time::SystemTime;
 
@@ -8,9 +8,10 @@ use portunus_sip::dialog::DialogId;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::events::named_event;
 use crate::media::CallSide;
-use crate::page::{PageId, named_event};
-use crate::seen::Caller;
+use crate::sip_message::Caller;
+use crate::status::PageId;
 
 /// A call of an account.
 pub(crate) struct Call {
@@ -18,33 +19,33 @@ pub(crate) struct Call {
     pub(crate) account: AccountId,
     /// The Call-ID.
     pub(crate) call_id: String,
-    /// The other side's URI, as clients are told.
+    /// The peer's URI, as clients get it.
     pub(crate) peer: String,
-    /// The other side's name, if it has called.
+    /// The peer's name, if it has called.
     pub(crate) displayname: Option<String>,
     pub(crate) outgoing: bool,
-    /// What clients are told of who calls; none of a call of our own.
+    /// The caller; `None` for an outgoing call.
     pub(crate) caller: Option<Box<Caller>>,
-    /// Whose call it is: several while it rings, nobody while it is parked.
+    /// The pages of the call: several while it rings, none while it is parked.
     pub(crate) pages: Vec<PageId>,
-    /// INVITE had no offer: our side makes it.
+    /// The INVITE had no offer, so our side makes it.
     pub(crate) offerless: bool,
-    /// When the caller is to be told again that it rings.
+    /// The time of the next 180 to the caller.
     pub(crate) ring_at: Option<Instant>,
-    /// When both sides have agreed to talk.
+    /// The time when the call was accepted.
     pub(crate) since: Option<SystemTime>,
     /// The dialog, once there is one.
     pub(crate) dialog: Option<DialogId>,
-    /// Media of a parked call.
+    /// The media of a parked call.
     pub(crate) parked: Option<CallSide>,
-    /// The code that we end it with, if we do: what clients are told of the end.
+    /// How our side has ended it, if it has. Clients get this status.
     pub(crate) ending: Option<Ending>,
-    /// A transferor is told how this call goes.
+    /// The transfer that the call follows.
     pub(crate) reports_to: Option<u32>,
 }
 
 impl Call {
-    /// A call that somebody makes or gets, which nobody has yet.
+    /// Makes a call without pages.
     pub(crate) fn new(id: CallId, account: AccountId, call_id: String, peer: String) -> Self {
         Call {
             id,
@@ -65,13 +66,13 @@ impl Call {
         }
     }
 
-    /// Takes down which dialog it is.
+    /// Notes the dialog.
     pub(crate) fn note_dialog(&mut self, dialog: &DialogId) {
         self.dialog = Some(dialog.clone());
     }
 }
 
-/// How our side has ended a call: a status code with its phrase.
+/// The end of a call by our side: a status code with its phrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) code: u16,
@@ -97,15 +98,15 @@ impl Ending {
     }
 }
 
-/// The end of a call as clients are told.
+/// The end of a call, for clients.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct End {
     pub(crate) code: u16,
     pub(crate) reason: String,
-    /// Members of the header field Reason.
+    /// The members of the header field Reason.
     pub(crate) because: Object,
-    /// Header fields that the page wants to see are taken from this message.
-    pub(crate) message: Option<crate::seen::Seen>,
+    /// The message with the header fields that the page wants.
+    pub(crate) message: Option<crate::sip_message::SipMessage>,
 }
 
 impl End {
@@ -117,7 +118,7 @@ impl End {
         }
     }
 
-    /// The event, without header fields.
+    /// Returns the event, without header fields.
     pub(crate) fn event(&self) -> Object {
         named_event("hangup")
             .with("code", self.code)

@@ -1,4 +1,4 @@
-//! What the plugin can be told.
+//! The configuration of the plugin.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,88 +13,92 @@ use portunus_core::{Network, Networks, certificate_expiry};
 use portunus_sip::net::ping;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The plugin's part of the configuration.
+/// The plugin's section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SipConfig {
-    /// Where SIP is listened for.
+    /// The transports and ports to listen on.
     pub listen: Vec<Listen>,
-    /// The networks from which accounts without a registration (guests) are called by their names; empty: they are not.
+    /// The networks from which accounts without a registration (guests) can be called by name.
+    /// Empty disables it.
     pub direct_callers: Vec<Network>,
-    /// The address that SIP is bound to; none: all of IPv4.
+    /// The address of the SIP sockets. `None` for all of IPv4.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_ip: Option<IpAddr>,
-    /// What SIP servers are told instead of it, behind a 1:1 NAT: an address or a name.
+    /// The address or name that SIP servers get instead, behind a 1:1 NAT.
     #[serde(with = "portunus_core::configuration::optional")]
     pub public_address: Option<String>,
-    /// Contacts have the address that the registrar sees.
+    /// Contacts get the address that the registrar sees.
     pub behind_nat: bool,
-    /// The address to take RTP at, or the name of an interface; none: all.
+    /// The address for RTP, or the name of an interface. `None` for all.
     #[serde(with = "portunus_core::configuration::optional")]
     pub local_media_ip: Option<String>,
-    /// The address that peers are told to send RTP to; none: `local_media_ip`, else that of SIP.
+    /// The address for RTP that peers get. `None` for `local_media_ip`, else that of SIP.
     #[serde(with = "portunus_core::configuration::optional")]
     pub sdp_ip: Option<IpAddr>,
-    /// Where the ports of calls are taken from.
+    /// The range of ports for RTP.
     pub rtp_port_range: PortRange,
     /// The DSCP of audio to peers.
     pub dscp_audio_rtp: u8,
     /// The same of video.
     pub dscp_video_rtp: u8,
-    /// RTP is sent where it comes from, when that is not where the peer's description says.
+    /// RTP goes to the source of the peer's RTP, if that differs from its description.
     pub latching: bool,
-    /// Audio is transcoded where the two sides have no codec in common.
+    /// Audio is transcoded if the two sides have no codec in common.
     pub transcoding: bool,
-    /// The certificate chain for TLS, as a PEM file: shown to clients and to servers. None: there is no TLS listener.
+    /// The certificate chain for TLS, a PEM file, for clients and servers. `None` disables the TLS
+    /// listener.
     #[serde(with = "portunus_core::configuration::optional")]
     pub tls_certificate: Option<PathBuf>,
     /// Its key.
     #[serde(with = "portunus_core::configuration::optional")]
     pub tls_key: Option<PathBuf>,
-    /// Authorities that servers' certificates may be of, besides those that the system knows.
+    /// Authorities for servers' certificates, besides those of the system.
     #[serde(with = "portunus_core::configuration::optional")]
     pub tls_cacert: Option<PathBuf>,
-    /// What the server calls itself.
+    /// User-Agent and Server.
     pub user_agent: String,
-    /// How long registrations hold.
+    /// The interval of registrations.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub register_ttl: Duration,
-    /// How often a registrar is asked whether it is there; 0: never.
+    /// The interval of OPTIONS to registrars; 0 disables them.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub keepalive_interval: Duration,
-    /// How long an answer is waited for, in milliseconds (64 times T1 of RFC 3261).
+    /// The time limit of a response, in ms (64 times T1 of RFC 3261).
     pub timer_t1x64_ms: u32,
-    /// After how long a call that we made is refreshed, if the peer can (RFC 4028); 0: never.
+    /// The session interval that our calls ask for (RFC 4028); 0 asks for none.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub session_expires: Duration,
-    /// How long the call of a page that is gone waits for it.
+    /// The time that a call waits for a page after its page is gone.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub reconnect_grace: Duration,
-    /// Accounts at a time, over all clients; 0: no limit.
+    /// The maximum number of accounts, over all clients; 0 means no limit.
     pub max_accounts: usize,
-    /// Calls at a time, over all clients; 0: no limit.
+    /// The maximum number of calls, over all clients; 0 means no limit.
     pub max_calls: usize,
-    /// Accounts of one client without the right to administer; 0: no limit.
+    /// The maximum number of accounts of one client without the right to administer; 0 means no
+    /// limit.
     pub max_accounts_per_client: usize,
-    /// Requests of such a client in a minute that make the server send SIP requests which begin something: REGISTER, INVITE, SUBSCRIBE,
-    /// PUBLISH and MESSAGE; 0: no limit.
+    /// The maximum number of requests of such a client in a minute that lead to REGISTER, INVITE,
+    /// SUBSCRIBE, PUBLISH or MESSAGE; 0 means no limit.
     pub requests_per_minute: u32,
-    /// How long a caller in an audio room may be silent at RTP before it is taken for gone; 0: for ever.
+    /// The time without RTP after which a caller in an audio room counts as gone; 0 disables it.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub rtp_timeout: Duration,
-    /// Wrong pins of callers to a room, over all calls, after which the room takes no callers for a while; 0: any number.
+    /// The number of wrong pins for a room, over all calls, after which it refuses callers for a
+    /// while; 0 means no limit.
     pub pin_attempts: u32,
-    /// For how long at first: twice as long with each wrong pin that follows, an hour at most.
+    /// The first such wait. It doubles with each further wrong pin, up to an hour.
     #[serde(with = "portunus_core::configuration::seconds")]
     pub pin_wait: Duration,
-    /// The folder with what is said to callers who are asked for a pin; none: the plugin's own, in English.
+    /// The folder with the prompts for callers. `None` for the plugin's own, in English.
     #[serde(with = "portunus_core::configuration::optional")]
     pub prompts: Option<PathBuf>,
-    /// Telephone providers and exchanges: who may call audio rooms, and by whom rooms call.
+    /// Telephone providers and exchanges, which call audio rooms and are called by them.
     pub trunks: Vec<TrunkConfig>,
-    /// Whether event handlers are told of what happens.
+    /// Whether events are published to event handlers.
     pub events: bool,
-    /// The networks that SIP and RTP may go to: those of the server.
+    /// The networks for SIP and RTP: those of the server.
     #[serde(skip)]
     pub outgoing: Networks,
 }
@@ -221,18 +225,18 @@ impl Configuration for SipConfig {
 }
 
 impl SipConfig {
-    /// When the certificate expires, in seconds since 1970; 0 if there is none. It blocks.
+    /// Returns the expiry of the certificate, in s since 1970; 0 if there is none. Blocks.
     pub(crate) fn certificate_expiry(&self) -> u64 {
         let file = self.tls_certificate.as_deref();
         file.and_then(certificate_expiry).unwrap_or(0)
     }
 
-    /// The address of the sockets of SIP.
+    /// Returns the address of the SIP sockets.
     pub(crate) fn bound(&self) -> IpAddr {
         self.local_ip.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 
-    /// The address that peers are told to send RTP to, where one is set and is there.
+    /// Returns the configured address for RTP that peers get, if it exists.
     pub(crate) fn media_address(&self) -> Option<IpAddr> {
         if self.sdp_ip.is_some() {
             return self.sdp_ip;
@@ -248,18 +252,18 @@ impl SipConfig {
     }
 }
 
-/// A transport and the port that it is listened on: `udp:5060`. Port 0: any that is free.
+/// A transport and its port: `udp:5060`. Port 0 means any free port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listen {
     /// The transport.
     pub transport: ListenTransport,
-    /// The port; 0: any that is free.
+    /// The port; 0 means any free port.
     pub port: u16,
 }
 
-/// What SIP is carried by.
+/// The transport of SIP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say all")]
 pub enum ListenTransport {
     Udp,
     Tcp,

@@ -1,22 +1,22 @@
-//! What is at `/metrics` of the plugin.
+//! The metrics of the plugin.
 
 use portunus_core::{Count, PluginCounter};
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::Status;
 
-/// What the plugin itself counts.
+/// The counters of the plugin itself.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Calls that came in.
+    /// Incoming calls.
     incoming: Count,
-    /// Calls of ours that were answered.
+    /// Outgoing calls that were accepted.
     answered: Count,
     /// Registrations that failed.
     unregistered: Count,
 }
 
 impl Counts {
-    /// Something happened at the SIP stack.
+    /// Counts an event of the SIP stack.
     pub(crate) fn note(&self, event: &AgentEvent) {
         match event {
             AgentEvent::Incoming { .. } => self.incoming.add(),
@@ -26,7 +26,7 @@ impl Counts {
         }
     }
 
-    /// What has happened since the start.
+    /// Returns the counters.
     pub(crate) fn counters(&self, status: &Status) -> Vec<PluginCounter> {
         let counter = |name, help, value| PluginCounter { name, help, value };
         let (counts, counted) = (PluginCounter::of, &status.counters);
@@ -85,7 +85,7 @@ impl Counts {
     }
 }
 
-/// How much there is at present.
+/// Returns the gauges.
 pub(crate) fn gauges(status: &Status, unregistered_trunks: usize) -> Vec<PluginCounter> {
     let gauge = |name, help, value: usize| PluginCounter {
         name,

@@ -1,4 +1,4 @@
-//! The plugin's SIP stack with its sockets, as the configuration says.
+//! The configuration of the plugin's SIP stack.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use portunus_sip::transaction::Timers;
 use crate::config::{ListenTransport, SipConfig};
 use crate::trunk::TrunkConfig;
 
-/// The shortest refreshing of calls (RFC 4028 section 5).
+/// The shortest session interval (RFC 4028 section 5).
 const MIN_SESSION: Duration = Duration::from_secs(90);
 
 impl SipConfig {
-    /// What the stack is told.
+    /// Returns the configuration of the stack.
     pub(crate) fn endpoint(&self) -> Config {
         let local = self.bound();
         let listen = self.listen.iter().map(|listen| Listen {
             transport: listen.transport.into(),
             address: SocketAddr::new(local, listen.port),
         });
-        // Nobody knows a port that is any before something was sent from it.
+        // With port 0, nobody knows the port before a message leaves by it.
         let is_known = |listen: &crate::config::Listen| listen.port != 0;
         let when_needed = self.trunks.is_empty() && !self.listen.iter().any(is_known);
         Config {

@@ -1,17 +1,17 @@
-//! What the forks of a call have described before one of them accepts it: a proxy may have it ring at several telephones, of which each
-//! can send early media (RFC 3261 section 13.2.2.4).
+//! The descriptions of the forks of a call before one of them accepts. A proxy may ring several
+//! telephones, and each may send early media (RFC 3261 section 13.2.2.4).
 
 use portunus_sip::dialog::DialogId;
 
-/// Forks of one call whose descriptions are kept: as many as the SIP stack tells of.
+/// The maximum number of forks of one call: that of the SIP stack.
 const MOST: usize = 12;
 
-/// Descriptions of forks, by the tags of these; the one that is heard is last.
+/// The descriptions by the tags of the forks. The fork that is heard is last.
 #[derive(Debug, Default)]
 pub(crate) struct Forks(Vec<(String, String)>);
 
 impl Forks {
-    /// A fork has described its media, and is the one that is heard.
+    /// Notes the description of a fork, which is heard from now on.
     pub(crate) fn note(&mut self, dialog: &DialogId, sdp: &str) {
         self.0.retain(|(tag, _)| *tag != dialog.remote_tag);
         if self.0.len() >= MOST {
@@ -20,16 +20,17 @@ impl Forks {
         self.0.push((dialog.remote_tag.clone(), sdp.to_owned()));
     }
 
-    /// The description of a fork that has accepted without one, if it has described its media before and another one is heard: its
-    /// media have to be turned back to it. A fork that never described any has to be the one that is heard, behind a gateway that
-    /// gave it a new tag.
+    /// Returns the description of a fork that has accepted without one, if another fork is heard
+    /// now: the media have to return to it. A fork that never sent one has to be the one that is
+    /// heard, behind a gateway that gave it a new tag.
     pub(crate) fn unheard(&self, dialog: &DialogId) -> Option<&str> {
         let (_, others) = self.0.split_last()?;
         let found = others.iter().find(|(tag, _)| *tag == dialog.remote_tag);
         found.map(|(_, sdp)| sdp.as_str())
     }
 
-    /// The description of a fork that has accepted without one; that of the one that is heard, if it never had any.
+    /// Returns the description of a fork that has accepted without one, or else that of the fork
+    /// that is heard.
     pub(crate) fn accepted(&self, dialog: &DialogId) -> Option<&str> {
         let heard = || self.0.last().map(|(_, sdp)| sdp.as_str());
         self.unheard(dialog).or_else(heard)

@@ -1,30 +1,30 @@
-//! Header fields that requests add to SIP messages, and those of SIP messages that clients want to see.
+//! The header fields that requests add to SIP messages, and those that clients want to see.
 
 use portunus_core::{DRAIN_RETRY_SECONDS, FieldError, Fields};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// What all header fields of a request may have together, in bytes.
+/// The maximum size of all header fields of a request, in bytes.
 const MOST: usize = 2_048;
 
-/// The longest list of prefixes that a handle may want, and the longest of them.
+/// The maximum number of prefixes of a handle, and the maximum length of one.
 const MAX_PREFIXES: usize = 64;
 const MAX_PREFIX: usize = 256;
 
-/// The members of a request that has no others.
+/// The members of a request with header fields only.
 #[derive(Deserialize)]
 struct Headers {
     #[serde(default, deserialize_with = "member")]
     headers: Vec<(String, String)>,
 }
 
-/// Reads the member `headers` of a request that has no others.
+/// Reads the member `headers` of a request with no others.
 pub(crate) fn read(fields: Fields<'_>) -> Result<Vec<(String, String)>, FieldError> {
     Ok(fields.read::<Headers>()?.headers)
 }
 
-/// A member with header fields of a struct: names and values. What is no text, is no header field's name, or would begin a line of
-/// its own is left out, and so is what goes beyond the bound.
+/// Reads a member with header fields: names and values. Drops values that are not text, names that
+/// are no tokens, values with line ends, and everything beyond the limit.
 pub(crate) fn member<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Vec<(String, String)>, D::Error> {
@@ -51,23 +51,23 @@ fn fit(map: &Map<String, Value>) -> Vec<(String, String)> {
     headers
 }
 
-/// When a caller may try again whom a server refuses that is being drained (RFC 3261 section 20.33).
+/// Retry-After of a draining server (RFC 3261 section 20.33).
 pub(crate) fn retry_after_drain() -> (String, String) {
     ("Retry-After".to_owned(), DRAIN_RETRY_SECONDS.to_string())
 }
 
-/// RFC 3261 section 25.1: `token`.
+/// Whether the text is a `token` (RFC 3261 section 25.1).
 fn is_token(name: &str) -> bool {
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_of_token)
 }
 
-/// The beginnings of names of header fields that a handle wants to be told of.
+/// The prefixes of names of header fields that a handle wants to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prefixes(Vec<String>);
 
 impl Prefixes {
-    /// Adds those of a request.
+    /// Adds the prefixes of a request.
     pub(crate) fn add(&mut self, prefixes: &[&str]) {
         for prefix in prefixes {
             let prefix = prefix.to_ascii_lowercase();
@@ -78,7 +78,7 @@ impl Prefixes {
         }
     }
 
-    /// Those of `headers` that begin so; none if there are no prefixes.
+    /// Returns the matching header fields, or `None` without prefixes.
     pub(crate) fn pick<'a>(
         &self,
         headers: impl Iterator<Item = (&'a str, &'a str)>,
@@ -102,7 +102,7 @@ impl Prefixes {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;

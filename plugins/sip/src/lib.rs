@@ -1,39 +1,33 @@
-//! The SIP plugin, `janus.plugin.sip`: web pages register at SIP servers, call and are called. It is control logic only: the
-//! messages are those of `portunus-sip`, media are routed by `portunus-call`.
+//! The SIP plugin, `janus.plugin.sip`: web pages register at SIP servers, call and are called. It
+//! is control logic only: `portunus-sip` handles the messages, `portunus-call` the media.
 #![forbid(unsafe_code)]
 
 mod account;
 mod attached;
 mod call;
-mod called;
-mod calling;
-mod changing;
+mod commands;
 mod config;
 mod counts;
-mod ending;
+mod descriptions;
 mod endpoint;
+mod events;
+mod failure;
 mod forks;
-mod forwarding;
 mod headers;
 mod limits;
-mod lines;
 mod media;
-mod messages;
 mod page;
 mod phones;
 mod plugin;
-mod recording;
+mod profile;
 mod refusal;
-mod register;
-mod registering;
+mod register_request;
 mod requests;
-mod seen;
-mod stack;
+mod shared;
+mod sip_message;
 mod status;
-mod subscribing;
-mod transfer;
+mod switchboard;
 mod trunk;
-mod why;
 
 pub use config::{Listen, ListenTransport, SipConfig};
 pub use plugin::{Sip, SipError};

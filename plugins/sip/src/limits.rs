@@ -1,4 +1,4 @@
-//! What a client without the right to administer may have and do.
+//! Limits of clients without the right to administer.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::refusal::Refusal;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The most clients that are counted at a time; who comes beyond is counted as the others that do.
+/// The maximum number of clients that are counted separately. All others share one count.
 const MAX_CLIENTS: usize = 10_000;
 
-/// What clients have asked for within the last minutes.
+/// The recent requests of clients.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// Requests in a minute; 0: no limit.
+    /// The maximum number of requests in a minute; 0 means no limit.
     rate: u32,
     clients: HashMap<Option<ClientAddress>, Spent>,
 }
 
-/// A bucket that fills with time.
+/// A leaky bucket.
 #[derive(Debug, Clone, Copy)]
 struct Spent {
     requests: f64,
@@ -59,7 +59,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Forgets who has asked for nothing for a minute.
+    /// Forgets clients without requests for a minute.
     pub(crate) fn forget(&mut self, now: Instant) {
         self.clients
             .retain(|_, spent| now.saturating_duration_since(spent.at) < MINUTE);

@@ -1,4 +1,4 @@
-//! The media of a page's call: a [`CallMedia`] with what signalling has to know of it.
+//! The media of a page's call: a [`CallMedia`] with the state that signalling needs.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use tokio::sync::mpsc;
 use crate::config::SipConfig;
 use crate::refusal::Refusal;
 
-/// News of media that wait to be told, over all calls.
+/// The maximum number of media events that wait, over all calls.
 const NEWS: usize = 4_096;
 
-/// Names media in their news.
+/// The id of media in their events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct MediaKey(u64);
 
-/// What the media of all calls have in common.
+/// The settings that the media of all calls share.
 #[derive(Clone)]
 pub(crate) struct MediaContext {
     settings: Arc<CallSettings>,
@@ -35,7 +35,8 @@ pub(crate) struct MediaContext {
 }
 
 impl MediaContext {
-    /// What the configuration says of media; news of them come by what is returned. `sip` is the address that SIP is bound to.
+    /// Makes the settings from the configuration. The receiver gets the media events. `sip` is the
+    /// address of the SIP sockets.
     pub(crate) fn new(
         config: &SipConfig,
         (media, audio): (MediaPlane, Option<AudioThreads>),
@@ -76,7 +77,7 @@ impl MediaContext {
         let key = MediaKey(self.keys.fetch_add(1, Ordering::Relaxed));
         let news = self.news.clone();
         let tell = move |event| {
-            // Whoever asks for more than there is room for loses it.
+            // Events beyond the limit are lost.
             let _ = news.try_send((key, event));
         };
         CallSide {
@@ -90,12 +91,12 @@ impl MediaContext {
     }
 }
 
-/// What a request says of SRTP.
+/// The SRTP policy of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SrtpWish(SrtpPolicy);
 
 impl SrtpWish {
-    /// The wish of a request with these members `srtp` and `srtp_profile`.
+    /// Reads the members `srtp` and `srtp_profile`.
     pub(crate) fn new(srtp: Option<&str>, profile: Option<&str>) -> Result<Self, Refusal> {
         let suite = match profile {
             None => Suite::default(),
@@ -114,7 +115,7 @@ impl SrtpWish {
     }
 }
 
-/// Why media cannot be as a description says.
+/// The reason why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     #[error(transparent)]
@@ -128,12 +129,12 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The refusal of a request with an offer.
+    /// Returns the refusal of a request with an offer.
     pub(crate) fn in_offer(self) -> Refusal {
         self.in_description("offer")
     }
 
-    /// The refusal of a request with an answer.
+    /// Returns the refusal of a request with an answer.
     pub(crate) fn in_answer(self) -> Refusal {
         self.in_description("answer")
     }
@@ -150,7 +151,7 @@ impl Fault {
         }
     }
 
-    /// The status that a peer's offer is refused with.
+    /// Returns the status that refuses a peer's offer.
     pub(crate) fn status(&self) -> u16 {
         match self {
             Fault::Call(CallError::Ports(_)) => 500,
@@ -158,7 +159,7 @@ impl Fault {
         }
     }
 
-    /// Whether clients are told of a call that is refused because of it: its description can be read.
+    /// Whether clients learn of a call that is refused for this: its description can be read.
     pub(crate) fn is_told(&self) -> bool {
         match self {
             Fault::Call(CallError::Sdp(error)) => error.is_unusable(),
@@ -174,9 +175,8 @@ impl From<PlainError> for Fault {
     }
 }
 
-/// `sdes_mandatory` or `sdes_optional`, if an offer has keys.
-pub(crate) fn srtp_offered(sdp: &str) -> Option<&'static str> {
-    let far = FarSession::parse(sdp).ok()?;
+/// Returns `sdes_mandatory` or `sdes_optional`, if an offer has keys.
+pub(crate) fn srtp_offered(far: &FarSession) -> Option<&'static str> {
     let used = || far.media.iter().filter(|media| media.is_usable());
     if used().any(|media| media.is_secure()) {
         Some("sdes_mandatory")
@@ -187,7 +187,7 @@ pub(crate) fn srtp_offered(sdp: &str) -> Option<&'static str> {
     }
 }
 
-/// Which sides seal what they send.
+/// The sides that encrypt their media.
 #[derive(Debug, Default)]
 pub(crate) struct Sdes {
     pub(crate) local_audio: bool,
@@ -196,17 +196,24 @@ pub(crate) struct Sdes {
     pub(crate) remote_video: bool,
 }
 
+/// The offer of a page that calls.
+pub(crate) struct PageOffer<'a> {
+    pub(crate) jsep: &'a Jsep,
+    pub(crate) pending: Option<PendingOffer>,
+    pub(crate) srtp: SrtpWish,
+}
+
 /// The media of a page's call.
 pub(crate) struct CallSide {
     key: MediaKey,
     media: CallMedia,
-    /// What the page wants of SRTP.
+    /// The SRTP policy of the page.
     srtp: Option<SrtpPolicy>,
     /// The page's offer waits for the peer's answer.
     client_waits: bool,
     /// The last answer to the peer.
     said: Option<String>,
-    /// The peer did not take the last change, and may not know whether the call is held.
+    /// The peer refused the last change, and may not know whether the call is held.
     untold: bool,
 }
 
@@ -215,44 +222,46 @@ impl CallSide {
         self.key
     }
 
-    /// Checks a peer's offer that nobody is told of yet.
-    pub(crate) fn check_offer(sdp: &str, settings: &CallSettings) -> Result<(), Fault> {
+    /// Parses and checks an offer of a peer.
+    pub(crate) fn check_offer(sdp: &str, settings: &CallSettings) -> Result<FarSession, Fault> {
         let far = FarSession::parse(sdp)?;
         let mut session = PlainSession::new(settings.one_of_each, settings.transcodes);
-        session.take_offer(sdp, None)?;
-        Ok(settings.check_offer(&far)?)
+        session.take_parsed_offer(far.clone(), None)?;
+        settings.check_offer(&far)?;
+        Ok(far)
     }
 
-    /// A call that a page offers; gives what the peer is offered, who seems to be at the address `peer`.
+    /// Starts the media of a call by a page. Returns the offer for the peer, who seems to be at the
+    /// address `peer`.
     pub(crate) fn calling(
         context: &MediaContext,
         handle: &Handle,
-        (jsep, offer, srtp): (&Jsep, Option<PendingOffer>, SrtpWish),
+        offer: PageOffer<'_>,
         peer: Option<IpAddr>,
     ) -> Result<(Self, String), Fault> {
         let mut side = context.open(handle);
         if let Some(peer) = peer {
             side.media.expect_at(peer);
         }
-        side.srtp = Some(srtp.0);
-        let sdp = side.media.offer(&jsep.description, side.srtp)?;
-        side.media.keep_offer(offer);
+        side.srtp = Some(offer.srtp.0);
+        let sdp = side.media.offer(&offer.jsep.description, side.srtp)?;
+        side.media.keep_offer(offer.pending);
         side.client_waits = true;
         Ok((side, sdp))
     }
 
-    /// A call that a peer offers; gives what the page is offered.
+    /// Starts the media of a call by a peer. Returns the offer for the page.
     pub(crate) fn called(
         context: &MediaContext,
         handle: &Handle,
-        sdp: &str,
+        offer: &FarSession,
     ) -> Result<(Self, LocalJsep), Fault> {
         let mut side = context.open(handle);
-        let taken = side.media.take_offer(sdp, None)?;
+        let taken = side.media.take_parsed_offer(offer, None)?;
         Ok((side, taken.jsep))
     }
 
-    /// The peer has answered; gives what the page is answered, if it waits for that.
+    /// Takes the peer's answer. Returns the answer for the page, if it waits for one.
     pub(crate) fn peer_answered(&mut self, sdp: &str) -> Result<Option<LocalJsep>, Fault> {
         let jsep = match self.client_waits {
             true => Some(self.media.accept_answer(sdp, self.srtp)?.jsep),
@@ -269,7 +278,7 @@ impl CallSide {
         }
     }
 
-    /// The page has answered the peer's offer.
+    /// Takes the page's answer to the peer's offer.
     pub(crate) fn answer(&mut self, jsep: &Jsep, srtp: SrtpWish) -> Result<String, Fault> {
         if srtp.is_mandatory() && !self.media.is_srtp_offered() {
             return Err(Fault::TooStrict);
@@ -283,12 +292,12 @@ impl CallSide {
         Ok(sdp)
     }
 
-    /// The page has answered a change of the peer's.
+    /// Takes the page's answer to a change by the peer.
     pub(crate) fn answer_update(&mut self, jsep: &Jsep) -> Result<String, Fault> {
         Ok(self.media.answer(&jsep.description, None)?)
     }
 
-    /// The page changes the call; gives what the peer is offered.
+    /// Takes a change by the page. Returns the offer for the peer.
     pub(crate) fn update(
         &mut self,
         jsep: &Jsep,
@@ -300,28 +309,28 @@ impl CallSide {
         Ok(sdp)
     }
 
-    /// The peer changes the call; gives what the page is offered.
-    pub(crate) fn peer_updates(&mut self, sdp: &str) -> Result<LocalJsep, Fault> {
-        Ok(self.media.take_offer(sdp, None)?.jsep)
+    /// Takes a change by the peer. Returns the offer for the page.
+    pub(crate) fn peer_updates(&mut self, offer: &FarSession) -> Result<LocalJsep, Fault> {
+        Ok(self.media.take_parsed_offer(offer, None)?.jsep)
     }
 
-    /// The peer changes the call, and the page is not asked; gives the answer.
+    /// Takes a change by the peer without asking the page. Returns the answer.
     pub(crate) fn peer_changes(&mut self, sdp: &str) -> Result<String, Fault> {
         Ok(self.media.answer_alone(sdp)?)
     }
 
-    /// What the peer was answered last.
+    /// Returns the last answer to the peer.
     pub(crate) fn said(&self) -> Option<&str> {
         self.said.as_deref()
     }
 
-    /// Offers the peer what there is.
+    /// Makes an offer of the present media.
     pub(crate) fn offer_again(&mut self) -> Result<String, Fault> {
         self.client_waits = false;
         Ok(self.media.offer_again()?)
     }
 
-    /// Holds the call, or no more; gives what the peer is offered, if anything changes.
+    /// Holds or resumes the call. Returns the offer for the peer, if anything changes.
     pub(crate) fn hold(&mut self, direction: Option<Direction>) -> Result<Option<String>, Fault> {
         if self.is_held_as(direction) {
             return Ok(None);
@@ -335,7 +344,8 @@ impl CallSide {
         Ok(Some(offer))
     }
 
-    /// Whether the call is held in this direction, or with none is not held, and the peer knows or is being told.
+    /// Whether the call is held in this direction (not held with `None`), and the peer knows or
+    /// will know.
     pub(crate) fn is_held_as(&self, direction: Option<Direction>) -> bool {
         self.media.held() == direction && !self.untold
     }
@@ -344,7 +354,7 @@ impl CallSide {
         self.media.held().is_some()
     }
 
-    /// A change that was under way is not made.
+    /// Discards the change that is under way.
     pub(crate) fn take_back(&mut self) {
         self.client_waits = false;
         self.untold = true;
@@ -361,13 +371,13 @@ impl CallSide {
         Ok(self.media.offer_to(handle)?)
     }
 
-    /// Another page has the call from now on.
+    /// Moves the call to another page.
     pub(crate) fn move_to(&mut self, handle: &Handle, answer: &Jsep) {
         self.client_waits = false;
         self.media.move_to(handle.clone(), &answer.description);
     }
 
-    /// Asks for keyframes: the page, the peer.
+    /// Requests keyframes of the page and of the peer.
     pub(crate) fn request_keyframe(&self, page: bool, peer: bool) {
         self.media.request_keyframe(page, peer);
     }
@@ -385,7 +395,7 @@ impl CallSide {
         self.media.forward(request)
     }
 
-    /// Whether there was such a forwarder.
+    /// Ends a forwarder. Returns whether it was there.
     pub(crate) fn stop_forwarding(&mut self, id: u64) -> bool {
         self.media.stop_forward(id)
     }
@@ -403,12 +413,12 @@ impl CallSide {
         }
     }
 
-    /// How it goes, for administrators.
+    /// Returns the statistics for administrators.
     pub(crate) fn figures(&self) -> Value {
         self.media.legs_json()
     }
 
-    /// The files that are being written.
+    /// Returns the files of the running recordings.
     pub(crate) fn recordings(&self) -> Option<Value> {
         self.media.recordings()
     }

@@ -1,7 +1,6 @@
 //! A page: a client's handle, its account and its call.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use portunus_core::sdp::Direction;
 use portunus_core::{ClientAddress, Handle, LocalJsep, Object};
@@ -11,106 +10,15 @@ use serde_json::Value;
 use crate::forks::Forks;
 use crate::headers::Prefixes;
 use crate::media::CallSide;
-use crate::register::RegisterRequest;
+use crate::register_request::RegisterRequest;
+use crate::status::{CallStatus, PageId, RegistrationStatus};
 
-/// A page among those of the plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct PageId(pub(crate) u64);
-
-/// Where the registration of a page stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum RegistrationStatus {
-    #[default]
-    Unregistered,
-    Registering,
-    Registered,
-    Unregistering,
-    /// Nothing was sent, but calls can be made: guests, `send_register` is false, helpers.
-    Disabled,
-}
-
-impl RegistrationStatus {
-    /// As administrators see it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            RegistrationStatus::Unregistered => "unregistered",
-            RegistrationStatus::Registering => "registering",
-            RegistrationStatus::Registered => "registered",
-            RegistrationStatus::Unregistering => "unregistering",
-            RegistrationStatus::Disabled => "disabled",
-        }
-    }
-
-    /// Whether calls can be made.
-    pub(crate) const fn may_call(self) -> bool {
-        matches!(
-            self,
-            RegistrationStatus::Registered | RegistrationStatus::Disabled
-        )
-    }
-}
-
-/// Where the call of a page stands; without one it is idle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum CallStatus {
-    #[default]
-    Idle,
-    /// It has called, and nobody has answered.
-    Inviting,
-    /// It is called.
-    Invited,
-    /// It is called and has sent a description, but has not accepted.
-    Progress,
-    InCall,
-    /// Its own change of the call waits for an answer.
-    Reinviting,
-    /// The peer's change of the call waits for its answer.
-    Reinvited,
-    /// It has ended the call, and the peer has not confirmed it yet.
-    Closing,
-}
-
-impl CallStatus {
-    /// As clients and administrators see it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            CallStatus::Idle => "idle",
-            CallStatus::Inviting => "inviting",
-            CallStatus::Invited => "invited",
-            CallStatus::Progress => "progress",
-            CallStatus::InCall => "incall",
-            CallStatus::Reinviting => "incall_reinviting",
-            CallStatus::Reinvited => "incall_reinvited",
-            CallStatus::Closing => "closing",
-        }
-    }
-
-    /// Whether both sides have agreed to talk.
-    pub(crate) const fn is_in_call(self) -> bool {
-        matches!(
-            self,
-            CallStatus::InCall | CallStatus::Reinviting | CallStatus::Reinvited
-        )
-    }
-
-    /// Whether it is called and can still accept or decline.
-    pub(crate) const fn rings(self) -> bool {
-        matches!(self, CallStatus::Invited | CallStatus::Progress)
-    }
-}
-
-impl fmt::Display for CallStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What a page is for its account.
+/// The role of a page for its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
     #[default]
     Master,
-    /// It has the account of this page.
+    /// It shares the account of this page.
     Helper(PageId),
 }
 
@@ -118,21 +26,21 @@ pub(crate) enum Role {
 pub(crate) struct Page {
     pub(crate) handle: Handle,
     pub(crate) client: Option<ClientAddress>,
-    /// Whoever has it may have media and SIP sent to other machines, and is told why they are not.
+    /// The client may direct media and SIP to other machines, and learns why that fails.
     pub(crate) is_trusted: bool,
-    /// What it is told apart by in events.
+    /// Its id in events.
     pub(crate) unique_id: String,
-    /// What helpers name it by.
+    /// The number that helpers name it by.
     pub(crate) master_id: u32,
     pub(crate) role: Role,
     pub(crate) registration: RegistrationStatus,
-    /// The account that it has registered, or whose master it helps.
+    /// The account that it, or its master, has registered.
     pub(crate) account: Option<AccountId>,
-    /// Its name within [`Page::lines`].
+    /// Its name in [`Page::lines`].
     pub(crate) name: Option<String>,
-    /// It is told what other pages of its account do, and its call waits for it when it is gone.
+    /// It gets the calls of the account's other pages, and its call outlives it.
     pub(crate) lines: bool,
-    /// Calls are told to the caller as ringing at once.
+    /// Callers get 180 at once.
     pub(crate) automatic_ringing: bool,
     pub(crate) prefixes: Prefixes,
     pub(crate) call: Option<PageCall>,
@@ -142,40 +50,40 @@ pub(crate) struct Page {
     pub(crate) publications: BTreeMap<String, SubscriptionId>,
 }
 
-/// The side of a call that a page has.
+/// A page's side of a call.
 pub(crate) struct PageCall {
     pub(crate) id: CallId,
     /// The Call-ID.
     pub(crate) call_id: String,
     pub(crate) status: CallStatus,
-    /// The transaction of the request that began it: events carry it.
+    /// The transaction of the request that began it, for events.
     pub(crate) transaction: Option<String>,
     /// Media, once there is a description.
     pub(crate) media: Option<CallSide>,
-    /// The peer's changes are accepted without asking the page.
+    /// Changes by the peer are accepted without the page.
     pub(crate) autoaccept: bool,
-    /// The page has the peer's answer already: as early media, or before.
+    /// The page has the peer's answer, as early media or otherwise.
     pub(crate) answered: bool,
-    /// The peer has answered, but has not accepted: it takes no change of the call yet.
+    /// The peer has answered, but not accepted, so the call cannot be changed.
     pub(crate) early: bool,
-    /// What its forks have described before it was accepted.
+    /// The descriptions of its forks before it was accepted.
     pub(crate) forks: Forks,
-    /// SRTP is a must.
+    /// SRTP is mandatory.
     pub(crate) srtp_required: bool,
-    /// The page has taken the call from another, and has not answered our offer yet.
+    /// The page takes the call from another one, and has not answered our offer.
     pub(crate) moving: bool,
-    /// The page has a description that it has not answered, or has offered one: to be forgotten with the call.
+    /// The change that waits for an answer. It ends with the call.
     pub(crate) change: Option<Change>,
-    /// A `hold` or `unhold` that waits until nobody changes the call any more.
+    /// A `hold` or `unhold` that waits for the end of a change.
     pub(crate) waiting: Option<Hold>,
 }
 
 /// A `hold` or `unhold`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hold {
-    /// Of the request.
+    /// The transaction of the request.
     pub(crate) transaction: String,
-    /// The direction in which the call goes on; none: it is held no more.
+    /// The direction of the held call. `None` resumes it.
     pub(crate) direction: Option<Direction>,
     pub(crate) headers: Vec<(String, String)>,
 }
@@ -199,7 +107,8 @@ impl PageCall {
         }
     }
 
-    /// Whether the call cannot be changed now: it is not accepted yet, or a change, of either side, waits for an answer.
+    /// Whether the call cannot be changed now: it is not accepted, or a change of either side waits
+    /// for an answer.
     pub(crate) const fn is_changing(&self) -> bool {
         self.early || self.change.is_some() || !matches!(self.status, CallStatus::InCall)
     }
@@ -218,7 +127,7 @@ pub(crate) enum Change {
     Asked,
     /// The answer comes with the peer's ACK, and the page gets it.
     Acknowledged,
-    /// The same, but nobody is told.
+    /// As above, but the page does not get it.
     Quiet,
 }
 
@@ -243,21 +152,21 @@ impl Page {
         }
     }
 
-    /// What `register` says that concerns the page alone.
+    /// Takes the members of `register` that concern the page alone.
     pub(crate) fn take_options(&mut self, request: &RegisterRequest<'_>) {
         self.lines = request.lines;
         self.name = request.name.map(str::to_owned);
         self.automatic_ringing = request.automatic_ringing;
     }
 
-    /// Where its call stands.
+    /// Returns the status of its call.
     pub(crate) fn status(&self) -> CallStatus {
         self.call
             .as_ref()
             .map_or(CallStatus::Idle, |call| call.status)
     }
 
-    /// The Call-ID of its call.
+    /// Returns the Call-ID of its call.
     pub(crate) fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|call| call.call_id.as_str())
     }
@@ -268,12 +177,12 @@ impl Page {
         self.push(Some(transaction), data, None);
     }
 
-    /// Tells it something; in a call, as what follows the request that began it.
+    /// Sends an event. In a call, it has the transaction of the request that began it.
     pub(crate) fn tell(&self, result: Object, jsep: Option<LocalJsep>) {
         self.tell_data(self.data().with("result", result), jsep);
     }
 
-    /// The same, with members beside the result.
+    /// Sends an event with members beside the result.
     pub(crate) fn tell_data(&self, data: Object, jsep: Option<LocalJsep>) {
         let transaction = self
             .call
@@ -282,7 +191,7 @@ impl Page {
         self.push(transaction, data, jsep);
     }
 
-    /// What all events begin with.
+    /// Makes the common members of all events.
     pub(crate) fn data(&self) -> Object {
         Object::new()
             .with("sip", "event")
@@ -292,9 +201,4 @@ impl Page {
     pub(crate) fn push(&self, transaction: Option<&str>, data: Object, jsep: Option<LocalJsep>) {
         self.handle.push(transaction, Value::from(data), jsep);
     }
-}
-
-/// The result that an event of this name has.
-pub(crate) fn named_event(name: &str) -> Object {
-    Object::new().with("event", name)
 }

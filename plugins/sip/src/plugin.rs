@@ -1,7 +1,7 @@
-//! The plugin, and what its handles share.
+//! The plugin, its start and its tasks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -14,26 +14,28 @@ use portunus_core::{
 use portunus_sip::agent::AgentEvent;
 use portunus_sip::net::{Endpoint, StartError, Status};
 use portunus_telephony::Telephony;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::attached::Attached;
+use crate::commands::Commands;
 use crate::config::SipConfig;
-use crate::counts::{Counts, gauges};
+use crate::counts::gauges;
 use crate::media::{MediaContext, MediaKey};
-use crate::phones::{Commands, Phones};
-use crate::refusal::Refusal;
+use crate::phones::Phones;
 use crate::requests::Request;
-use crate::trunk::{Switchboard, Trunks};
+use crate::shared::Shared;
+use crate::switchboard::Switchboard;
+use crate::trunk::{TrunkMeans, Trunks};
 
 /// The plugin, with its SIP stack.
 pub struct Sip {
     shared: Arc<Shared>,
     status: Box<dyn Fn() -> Status + Send + Sync>,
-    /// `None` on the SIP stack of a test.
+    /// `None` for the SIP stack of a test.
     endpoint: Option<Endpoint>,
-    /// When the certificate expires, in seconds since 1970; 0 if there is none.
+    /// The expiry of the certificate, in s since 1970; 0 if there is none.
     expiry: AtomicU64,
 }
 
@@ -43,22 +45,14 @@ impl fmt::Debug for Sip {
     }
 }
 
-/// What all handles of the plugin share.
-pub(crate) struct Shared {
-    phones: Mutex<Phones>,
-    /// None: there are none. Nothing is done under both locks.
-    trunks: Option<Mutex<Trunks>>,
-    counts: Counts,
-}
-
-/// Why the plugin does not start.
+/// The error that keeps the plugin from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SipError {
     /// There is no SIP stack: no sockets, or no certificate.
     #[error(transparent)]
     Stack(#[from] StartError),
-    /// What is said to callers cannot be laid down for rooms to read it.
+    /// The prompts for callers cannot be stored for rooms to read.
     #[error("no prompts for callers: {0}")]
     Prompts(#[from] io::Error),
     /// The server lacks what calls need.
@@ -66,50 +60,9 @@ pub enum SipError {
     Service(#[from] MissingService),
 }
 
-impl Shared {
-    pub(crate) fn phones(&self) -> MutexGuard<'_, Phones> {
-        self.phones.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Something happened at the SIP stack.
-    fn agent_event(&self, event: AgentEvent) {
-        self.counts.note(&event);
-        let left = match self.trunks() {
-            Some(mut trunks) => trunks.take(event),
-            None => Some(event),
-        };
-        if let Some(event) = left {
-            self.phones().agent_event(event);
-        }
-    }
-
-    /// Answers an administrator.
-    fn admin(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
-        let name: &str = fields.required("request")?;
-        match name.to_ascii_lowercase().as_str() {
-            "trunks" => {
-                let trunks = self.trunks().map(|trunks| trunks.list());
-                let trunks = trunks.unwrap_or_else(|| Value::Array(Vec::new()));
-                Ok(json!({ "sip": "trunks", "trunks": trunks }))
-            }
-            "register_trunk" => {
-                let trunk: &str = fields.required("trunk")?;
-                let none = || Refusal::NoSuchTrunk(trunk.to_owned());
-                self.trunks().ok_or_else(none)?.register(trunk)?;
-                Ok(json!({ "sip": "registering", "trunk": trunk }))
-            }
-            _ => Err(Refusal::UnknownRequest(name.to_owned())),
-        }
-    }
-
-    pub(crate) fn trunks(&self) -> Option<MutexGuard<'_, Trunks>> {
-        let trunks = self.trunks.as_ref()?;
-        Some(trunks.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 impl Sip {
-    /// The plugin with its SIP stack and sockets; SIP and RTP go to these networks only. To be called within tokio's runtime.
+    /// Starts the plugin with its SIP stack and sockets, within tokio's runtime. SIP and RTP go to
+    /// the networks of `context` only.
     pub fn start(config: SipConfig, context: PluginContext) -> Result<Self, SipError> {
         let PluginContext {
             media,
@@ -129,7 +82,11 @@ impl Sip {
         let trunks = match config.trunks.is_empty() {
             true => None,
             false => {
-                let means = (media.settings(), audio, telephony.clone());
+                let means = TrunkMeans {
+                    call: media.settings(),
+                    audio,
+                    telephony: telephony.clone(),
+                };
                 Some(Trunks::new(&config, means, commands.clone())?)
             }
         };
@@ -146,7 +103,8 @@ impl Sip {
         Ok(sip)
     }
 
-    /// The plugin on a SIP stack that takes `commands` and tells `events`. To be called within tokio's runtime.
+    /// Starts the plugin on a SIP stack that takes `commands` and sends `events`, within tokio's
+    /// runtime.
     pub(crate) fn on(
         config: SipConfig,
         context: MediaContext,
@@ -155,11 +113,9 @@ impl Sip {
         mut news: mpsc::Receiver<(MediaKey, CallNews)>,
     ) -> Self {
         let config = Arc::new(config);
-        let shared = Arc::new_cyclic(|own| Shared {
-            phones: Mutex::new(Phones::new(config, context, commands, own.clone())),
-            trunks: trunks.map(Mutex::new),
-            counts: Counts::default(),
-        });
+        let phones =
+            Arc::new_cyclic(|own| Mutex::new(Phones::new(config, context, commands, own.clone())));
+        let shared = Arc::new(Shared::new(phones, trunks));
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
             while let Some(event) = events.recv().await {
@@ -221,7 +177,7 @@ impl ConfiguredPlugin for Sip {
     }
 }
 
-/// What is done every second, as long as there is the plugin.
+/// Does the periodic work every second, while the plugin exists.
 async fn ticks(shared: Weak<Shared>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     loop {

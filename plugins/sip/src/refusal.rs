@@ -1,4 +1,4 @@
-//! Why a request is refused: codes and texts.
+//! Refusals of requests, with their codes and texts.
 
 use std::net::IpAddr;
 
@@ -6,19 +6,19 @@ use portunus_call::CallError;
 use portunus_core::{FieldError, Object, Untrusted};
 use serde_json::Value;
 
-use crate::page::CallStatus;
+use crate::status::CallStatus;
 
-/// Why a request is refused; the text is what the client reads.
+/// The refusal of a request. Clients read the text.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("Unknown request ({0})")]
     UnknownRequest(String),
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// A member has the right type, but not a value that can be.
+    /// A member has the right type and a wrong value.
     #[error("Invalid element ({0})")]
     Value(&'static str),
-    /// One of several members has to be there.
+    /// One of several members is required.
     #[error("Missing element ({0})")]
     MissingOneOf(&'static str),
     /// Members that exclude each other.
@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
     TooMany(&'static str),
     #[error("Unauthorized (nothing may be sent to {0}, see server.outgoing_networks)")]
     Destination(IpAddr),
-    /// What cannot be done about recordings, forwarders or other media.
+    /// A failure of recordings, forwarders or other media.
     #[error(transparent)]
     Media(#[from] CallError),
     #[error("{0}")]
@@ -45,7 +45,7 @@ pub(crate) enum Refusal {
     NothingInCommon,
     #[error("Already registered ({0})")]
     AlreadyRegistered(String),
-    /// No URI that can be used: the member or what it says.
+    /// A URI that cannot be used: the member, or its text.
     #[error("Invalid address ({0})")]
     Address(String),
     #[error("Wrong state ({0})")]
@@ -80,11 +80,11 @@ pub(crate) enum Refusal {
     NoSuchTrunk(String),
 }
 
-/// What a request that needs a call is told where there is none.
+/// The refusal of a request that needs a call.
 pub(crate) const NOT_IN_A_CALL: Refusal = Refusal::State("not in a call?");
 
 impl Refusal {
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Refusal::UnknownRequest(_) => 442,
@@ -116,7 +116,7 @@ impl Refusal {
         }
     }
 
-    /// The data of an event that tells it, with the Call-ID of the handle's call.
+    /// Makes the data of the event, with the Call-ID of the handle's call.
     pub(crate) fn to_json(&self, call_id: Option<&str>) -> Value {
         Object::new()
             .with("sip", "event")

@@ -1,83 +1,95 @@
-//! What administrators see of a page.
+//! The states of a page's registration and call.
 
-use portunus_core::Object;
-use serde_json::{Value, json};
+use std::fmt;
 
-use crate::page::{CallStatus, PageId, RegistrationStatus, Role};
-use crate::phones::Phones;
+/// The id of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct PageId(pub(crate) u64);
 
-impl Phones {
-    /// `plugin_specific` of `handle_info`.
-    pub(crate) fn state_of(&self, me: PageId) -> Value {
-        let Some(page) = self.page(me) else {
-            return json!({});
-        };
-        let side = page.call.as_ref();
-        let media = side.and_then(|side| side.media.as_ref());
-        let call = side.and_then(|side| self.calls.get(&side.id));
-        let master = match page.role {
-            Role::Master => None,
-            Role::Helper(master) => {
-                let status = self.page(master).map(|page| page.registration);
-                Some(self.identity_of(me, status.unwrap_or_default()))
-            }
-        };
-        let yes_no = |holds: bool| if holds { "yes" } else { "no" };
-        let sdes = media.map(|media| media.sdes()).unwrap_or_default();
-        let is = |holds: bool| i32::from(holds);
-        Object::new()
-            .with("unique_id", page.unique_id.as_str())
-            .with("helper", master.is_some())
-            .with_some("master", master)
-            .with_all(Value::from(self.identity_of(me, page.registration)))
-            .with("master_id", page.master_id)
-            .with("call_status", page.status().name())
-            .with("helpers", self.helpers(me).len())
-            .with_some("name", page.name.as_deref())
-            .with_some("call_id", page.call_id())
-            .with_some("callee", call.map(|call| call.peer.as_str()))
-            .with(
-                "srtp-required",
-                yes_no(side.is_some_and(|side| side.srtp_required)),
-            )
-            .with("sdes-local-audio", yes_no(sdes.local_audio))
-            .with("sdes-local-video", yes_no(sdes.local_video))
-            .with("sdes-remote-audio", yes_no(sdes.remote_audio))
-            .with("sdes-remote-video", yes_no(sdes.remote_video))
-            .with_some("media", media.map(|media| media.figures()))
-            .with_some("recording", media.and_then(|media| media.recordings()))
-            .with("establishing", is(page.status() == CallStatus::Inviting))
-            .with("established", is(page.status().is_in_call()))
-            .with("hangingup", is(page.status() == CallStatus::Closing))
-            .with("destroyed", 0)
-            .into()
+/// The state of a page's registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RegistrationStatus {
+    #[default]
+    Unregistered,
+    Registering,
+    Registered,
+    Unregistering,
+    /// Nothing was sent, but the page can call: guests, `send_register: false`, helpers.
+    Disabled,
+}
+
+impl RegistrationStatus {
+    /// Returns the name for administrators.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            RegistrationStatus::Unregistered => "unregistered",
+            RegistrationStatus::Registering => "registering",
+            RegistrationStatus::Registered => "registered",
+            RegistrationStatus::Unregistering => "unregistering",
+            RegistrationStatus::Disabled => "disabled",
+        }
     }
 
-    /// Who an account is, without its secret.
-    fn identity_of(&self, me: PageId, status: RegistrationStatus) -> Object {
-        let account = self.account_of(me);
-        let spec = account.map(|account| &account.spec);
-        let pages = account
-            .map(|account| account.pages.len())
-            .unwrap_or_default();
-        Object::new()
-            .with_some("username", spec.map(|spec| spec.user.as_str()))
-            .with_some("authuser", spec.and_then(|spec| spec.authuser.as_deref()))
-            .with_some(
-                "secret",
-                spec.and_then(|spec| spec.secret.as_ref())
-                    .map(|_| "(hidden)"),
-            )
-            .with_some(
-                "display_name",
-                spec.and_then(|spec| spec.display_name.as_deref()),
-            )
-            .with_some(
-                "user_agent",
-                spec.and_then(|spec| spec.user_agent.as_deref()),
-            )
-            .with_some("identity", spec.map(|spec| spec.identity.to_string()))
-            .with("registration_status", status.name())
-            .with_some("pages", (pages > 1).then_some(pages))
+    /// Whether the page can call.
+    pub(crate) const fn may_call(self) -> bool {
+        matches!(
+            self,
+            RegistrationStatus::Registered | RegistrationStatus::Disabled
+        )
+    }
+}
+
+/// The state of a page's call; idle without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CallStatus {
+    #[default]
+    Idle,
+    /// It has called, and the peer has not answered.
+    Inviting,
+    /// It is being called.
+    Invited,
+    /// It is being called and has sent a description, but has not accepted.
+    Progress,
+    InCall,
+    /// Its own change of the call waits for an answer.
+    Reinviting,
+    /// The peer's change of the call waits for its answer.
+    Reinvited,
+    /// It has ended the call, and the peer has not confirmed it yet.
+    Closing,
+}
+
+impl CallStatus {
+    /// Returns the name for clients and administrators.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            CallStatus::Idle => "idle",
+            CallStatus::Inviting => "inviting",
+            CallStatus::Invited => "invited",
+            CallStatus::Progress => "progress",
+            CallStatus::InCall => "incall",
+            CallStatus::Reinviting => "incall_reinviting",
+            CallStatus::Reinvited => "incall_reinvited",
+            CallStatus::Closing => "closing",
+        }
+    }
+
+    /// Whether the call was accepted.
+    pub(crate) const fn is_in_call(self) -> bool {
+        matches!(
+            self,
+            CallStatus::InCall | CallStatus::Reinviting | CallStatus::Reinvited
+        )
+    }
+
+    /// Whether it is being called, and can still accept or decline.
+    pub(crate) const fn rings(self) -> bool {
+        matches!(self, CallStatus::Invited | CallStatus::Progress)
+    }
+}
+
+impl fmt::Display for CallStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -1,9 +1,10 @@
-//! The Video Call plugin, `janus.plugin.videocall`: calls between two registered users. Descriptions pass from one to
-//! the other, and so do media and data.
+//! The Video Call plugin, `janus.plugin.videocall`: calls between two registered users. It passes
+//! on descriptions, media and data.
 #![forbid(unsafe_code)]
 
 mod link;
 mod recording;
+mod relay;
 mod request;
 mod user;
 mod users;
@@ -19,7 +20,7 @@ pub use request::Request;
 
 use crate::users::Users;
 
-/// The plugin, with the users that have registered; it has no configuration.
+/// The plugin with its registered users. It has no configuration.
 #[derive(Debug, Default)]
 pub struct VideoCall {
     users: Arc<Mutex<Users>>,

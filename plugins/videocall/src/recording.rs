@@ -1,4 +1,4 @@
-//! What a user sends, into files.
+//! Recordings of users.
 
 use portunus_core::record::{RecordedMedia, file_safe, stamped};
 use portunus_core::sdp::{Description, Kind};
@@ -9,7 +9,7 @@ use crate::request::Changes;
 use crate::users::{Call, UserId, Users};
 
 impl Users {
-    /// Starts and stops recording what a user sends, and closes the gates of what it does not let out.
+    /// Starts and stops recording a user, and closes the gates that it asks for.
     pub(crate) fn record(&mut self, id: UserId, changes: &Changes) {
         let peer = self.peer_of(id).and_then(|peer| self.get(peer));
         let peer_name = peer.and_then(|peer| peer.name.clone()).unwrap_or_default();
@@ -59,7 +59,8 @@ impl Users {
 }
 
 impl Call {
-    /// Notes what the user sends by the answer, which is the user's own or the other side's.
+    /// Notes the media that the user sends by the answer, which is the user's own or the other
+    /// side's.
     pub(crate) fn note_sent(&mut self, answer: &Description, own: bool) {
         let sends = |direction: portunus_core::sdp::Direction| match own {
             true => direction.sends(),
@@ -79,7 +80,7 @@ impl Call {
     }
 }
 
-/// An event of recordings as clients get it.
+/// Makes an event of recordings for clients.
 fn recording_event(event: Object) -> Value {
     json!({ "videocall": "event", "result": Value::from(event) })
 }

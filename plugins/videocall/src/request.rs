@@ -1,4 +1,4 @@
-//! What users may ask for, and why they are refused.
+//! Requests of users, and their refusals.
 
 use portunus_core::record::{Format, RecordError};
 use portunus_core::{
@@ -7,7 +7,7 @@ use portunus_core::{
 use serde::{Deserialize, Deserializer, de::Error};
 
 requests! {
-    /// What users may ask for.
+    /// A request of a user.
     pub enum Request {
         List = "list": Event, Nothing;
         Register = "register": Event, Nothing, Begins;
@@ -24,31 +24,31 @@ requests! {
 pub(crate) struct Changes {
     pub(crate) audio: Option<bool>,
     pub(crate) video: Option<bool>,
-    /// bit/s; 0: no cap
+    /// In bit/s; 0 means no limit.
     pub(crate) bitrate: Option<u64>,
     pub(crate) record: Option<bool>,
-    /// The name that files begin with.
+    /// The start of the files' names.
     pub(crate) filename: Option<String>,
-    /// The client restarts ICE by its offer; there is nothing to do for it here.
+    /// The client restarts ICE by its offer, so there is nothing to do here.
     #[serde(rename = "restart")]
     _restart: Option<bool>,
     #[serde(deserialize_with = "layer")]
     pub(crate) substream: Option<u8>,
     #[serde(deserialize_with = "layer")]
     pub(crate) temporal: Option<u8>,
-    /// µs; 0: the default
+    /// In µs; 0 means the default.
     pub(crate) fallback: Option<u64>,
     /// The format of the files.
     #[serde(deserialize_with = "with::record_format")]
     pub(crate) record_format: Option<Format>,
 }
 
-/// A layer. A value of a wrong type is refused as another number is.
+/// Reads a layer. A value of a wrong type is refused like a wrong number.
 fn layer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
     with::layer(from).map_err(|_| D::Error::custom("should be 0, 1 or 2"))
 }
 
-/// Why a request is refused.
+/// The refusal of a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("Unknown request ({0})")]
@@ -84,7 +84,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The `error_code` on the wire.
+    /// Returns the `error_code` on the wire.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Refusal::Unknown(_) => 472,
@@ -106,7 +106,8 @@ impl Refusal {
 }
 
 impl Request {
-    /// Returns the request of `message` if its client may make it. Its members are not read yet.
+    /// Returns the request of `message` if its client may make it. Its other members are read
+    /// later.
     pub(crate) fn read(message: &Message) -> Result<Self, Refusal> {
         let fields = Fields(&message.body);
         let name = fields.required("request")?;

@@ -1,4 +1,4 @@
-//! One user's handle: its requests, and what happens to its PeerConnection.
+//! A user's handle: its requests, and the events of its PeerConnection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -172,7 +172,7 @@ impl Attached {
         Ok(json!({ "event": "set" }))
     }
 
-    /// Tells whoever watches the server of a request that came to `result`.
+    /// Publishes the event of a request with its `result`.
     fn notify(&self, users: &Users, result: &Value) {
         match result.get("event").and_then(Value::as_str) {
             // The list of users changes nothing.
@@ -185,7 +185,7 @@ impl Attached {
         }
     }
 
-    /// The other side is about to answer the offer of this message.
+    /// Notes that the other side will answer the offer of this message.
     fn keep_offer(&self, users: &mut Users, message: &Message) {
         if let (Some(offer), Some(me)) = (&message.offer, users.get_mut(self.id)) {
             me.call.offer = Some(offer.clone());
@@ -287,14 +287,14 @@ impl PluginHandle for Attached {
         let offers = message.jsep.as_ref().map(|jsep| jsep.kind) == Some(JsepKind::Offer);
         let outcome = request.and_then(|request| self.answer(&mut users, request, &message));
         let closes = match &outcome {
-            // Its offer has taken the place of the caller's, which it can no longer answer.
+            // Its offer has replaced the caller's, which it can no longer answer.
             _ if rings && offers => true,
             Ok(result) => result.get("event").is_some_and(|event| event == "hangup"),
             // It has answered, and there is no other answer.
             Err(Refusal::Answer(_)) => rings,
             Err(refusal) => calls && refusal.ends_attempt(),
         };
-        // What the other side answers is this offer, which has taken the place of the one before.
+        // The other side answers this offer, which has replaced the one before.
         let state = users.get(self.id).map(|me| me.call.state);
         if let Some(CallState::Calling(_) | CallState::Ringing(_)) = state {
             self.keep_offer(&mut users, &message);
@@ -412,7 +412,7 @@ impl Drop for Attached {
 }
 
 impl User {
-    /// Tells the user which layer of the other's simulcast it gets, if there is something to tell.
+    /// Notifies the user of the layer of the other's simulcast, if it has changed.
     fn push_layer(&self, name: &str, layer: Option<u8>, reason: Option<LayerReason>) {
         if let Some(layer) = layer {
             let event = Object::new()
@@ -456,7 +456,7 @@ impl Call {
 }
 
 impl Refusal {
-    /// Whether the PeerConnection of a refused call is of no use any more.
+    /// Whether the PeerConnection of a refused call can be closed.
     fn ends_attempt(&self) -> bool {
         match self {
             Refusal::NotRegistered
@@ -489,7 +489,7 @@ fn hangup(name: Option<String>, reason: &str) -> Value {
     event.with("reason", reason).into()
 }
 
-/// The offer as the callee gets it: one stream an m-line, whatever layers the caller sends.
+/// Makes the callee's offer: one stream for each m-line, whatever layers the caller sends.
 fn without_rids(offer: &Description) -> Description {
     let mut offer = offer.clone();
     for media in &mut offer.media {
@@ -500,7 +500,7 @@ fn without_rids(offer: &Description) -> Description {
     offer
 }
 
-/// The answer as whoever offered gets it: with the layers that were kept from the other side.
+/// Makes the offerer's answer, with the layers that the other side did not see.
 fn with_rids(answer: &Description, offerer: &User) -> Description {
     let mut answer = answer.clone();
     for (mid, extensions) in &offerer.call.layer_extensions {

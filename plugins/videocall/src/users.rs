@@ -1,4 +1,4 @@
-//! Who has attached, under which name, and who is in a call with whom.
+//! The users, their names and their calls.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::link::Link;
 use crate::request::{Changes, Refusal};
 
-/// A user: somebody's handle.
+/// The id of a user's handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct UserId(u64);
 
-/// All users. One lock guards them: a call changes two at a time.
+/// All users, under one lock, since a call changes two at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     next: u64,
@@ -24,50 +24,50 @@ pub(crate) struct Users {
     names: HashMap<String, UserId>,
 }
 
-/// What is known of a user.
+/// A user.
 #[derive(Debug)]
 pub(crate) struct User {
     pub(crate) handle: Handle,
     /// Kept until the handle is detached.
     pub(crate) name: Option<String>,
-    /// What ends with a call.
+    /// The state that ends with a call.
     pub(crate) call: Call,
 }
 
-/// A user's side of a call, or of none.
+/// A user's side of a call, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) state: CallState,
     pub(crate) settings: Settings,
-    /// What is relayed to this user.
+    /// The links to this user.
     pub(crate) links: Vec<Link>,
     /// This user made the call: it may send simulcast.
     pub(crate) caller: bool,
     /// The m-line that this user sends as simulcast.
     pub(crate) simulcast: Option<Mid>,
-    /// The header extensions that name its layers; the other side is offered a single stream without them.
+    /// The header extensions of its layers. The other side gets a single stream without them.
     pub(crate) layer_extensions: Vec<(Mid, Vec<Extmap>)>,
-    /// The layers that are relayed to this user of the other's simulcast.
+    /// The present layers to this user of the other's simulcast.
     pub(crate) current: Layer,
     pub(crate) audio_codec: Option<&'static str>,
     pub(crate) audio_red: bool,
     pub(crate) video_codec: Option<&'static str>,
     pub(crate) e2ee: bool,
-    /// A data channel of this user can be written to.
+    /// A data channel of this user is writable.
     pub(crate) data_ready: bool,
-    /// The user's last estimate of what it can receive, in bit/s.
+    /// The user's last bandwidth estimate, in bit/s.
     pub(crate) peer_bitrate: u64,
     pub(crate) slow_links: u64,
-    /// What this user sends.
+    /// The media that this user sends.
     pub(crate) sent: Vec<SentMedia>,
     pub(crate) recording: Option<ClientRecording>,
-    /// What recordings of the call belong to.
+    /// The session of the call's recordings.
     pub(crate) recorded: Option<RecordedSession>,
     /// This user's offer that the other side is to answer.
     pub(crate) offer: Option<PendingOffer>,
 }
 
-/// Where a user stands.
+/// The state of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CallState {
     #[default]
@@ -77,17 +77,17 @@ pub(crate) enum CallState {
     InCall(UserId),
 }
 
-/// Why a call ends.
+/// The reason for the end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End<'r> {
-    /// One side asked for it; this is what the other side reads.
+    /// One side asked for it, with the text for the other side.
     Request(&'r str),
     /// A PeerConnection or a handle is gone.
     Gone,
 }
 
 impl End<'_> {
-    /// What the other side reads.
+    /// Returns the text for the other side.
     const fn reason(&self) -> &str {
         match self {
             End::Request(reason) => reason,
@@ -95,7 +95,7 @@ impl End<'_> {
         }
     }
 
-    /// What whoever watches the server reads of the other side.
+    /// Returns the text of the other side's event.
     const fn cause(&self) -> &'static str {
         match self {
             End::Request(_) => "Remote hangup",
@@ -115,12 +115,12 @@ impl CallState {
     }
 }
 
-/// What a user can set; it holds for one call.
+/// The settings of a user for one call.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) audio: bool,
     pub(crate) video: bool,
-    /// bit/s; 0: no cap
+    /// In bit/s; 0 means no limit.
     pub(crate) bitrate: u64,
     pub(crate) substream: u8,
     pub(crate) temporal: u8,
@@ -158,7 +158,7 @@ impl Settings {
 }
 
 impl User {
-    /// Tells the user something of which it is the `result`.
+    /// Sends an event with this `result` to the user.
     pub(crate) fn push(
         &self,
         transaction: Option<&str>,
@@ -171,7 +171,7 @@ impl User {
         self.handle.push(transaction, data, jsep);
     }
 
-    /// Whether somebody calls this user.
+    /// Whether the user is being called.
     pub(crate) fn rings(&self) -> bool {
         matches!(self.call.state, CallState::Ringing(_))
     }
@@ -211,7 +211,7 @@ impl Users {
         self.users.get_mut(&id)
     }
 
-    /// Whom `id` is in a call with, or calls, or is called by.
+    /// Returns the user whom `id` talks to, calls, or is called by.
     pub(crate) fn peer_of(&self, id: UserId) -> Option<UserId> {
         self.get(id)?.call.state.peer()
     }
@@ -239,7 +239,7 @@ impl Users {
         Ok(())
     }
 
-    /// What whoever watches the server is told of a user's settings.
+    /// Returns the event of a user's settings.
     pub(crate) fn configured(&self, id: UserId) -> Value {
         let Some(user) = self.get(id) else {
             return Value::Null;
@@ -270,13 +270,13 @@ impl Users {
             .into()
     }
 
-    /// Ends the call of `id`, and tells the other side why. The PeerConnection of `id` is left alone.
+    /// Ends the call of `id`, and notifies the other side. The PeerConnection of `id` stays.
     pub(crate) fn end_call(&mut self, id: UserId, end: End<'_>) {
         let Some(user) = self.users.get_mut(&id) else {
             return;
         };
         let mut call = std::mem::take(&mut user.call);
-        // Whoever ends the call closes the PeerConnection, and its client is told of that.
+        // The side that ends the call closes its PeerConnection, and its client learns of that.
         user.call.offer = call.offer.take();
         let name = user.name.clone();
         let Some(peer) = call.state.peer().and_then(|peer| self.users.get_mut(&peer)) else {
@@ -295,7 +295,7 @@ impl Users {
     }
 }
 
-/// A layer as administrators see it: -1 if none is relayed.
+/// Returns a layer for administrators: -1 if none is relayed.
 pub(crate) fn number(layer: Option<u8>) -> i16 {
     layer.map_or(-1, i16::from)
 }

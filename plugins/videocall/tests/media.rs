@@ -1,9 +1,10 @@
-//! What the two of a call send each other, and what they set of it.
+//! The media of a call, and its settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -19,7 +20,7 @@ use portunus_core::testing::{Line, jsep};
 use serde_json::{Value, json};
 use support::{Call, LINES, PACKAGE, ask, result, server, state, user};
 
-/// Why a layer came in these tests.
+/// The reason for a layer in these tests.
 const BOUND: LayerReason = LayerReason::Chosen(Reason::ClientBound);
 
 fn track(peer: PeerId, mid: &str) -> SourceRef {

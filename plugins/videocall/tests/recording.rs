@@ -1,9 +1,10 @@
-//! What a user sends, into files.
+//! Recordings of users.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 use std::sync::Arc;

@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic
+    clippy::panic,
+    reason = "a test fails by a panic"
 )]
 
 mod support;
@@ -339,7 +340,7 @@ async fn descriptions_that_cannot_be_read_leave_a_call_ringing() {
     assert_eq!(server.peers().len(), 2);
 }
 
-/// Both sides are told that the call is over, and can make another.
+/// Both sides get the end of the call, and can make another.
 async fn expect_ended(server: &TestServer, al: &mut TestClient, bo: &mut TestClient) {
     assert_eq!(bo.next().await["reason"], "Close PC");
     let hangup = json!({ "event": "hangup", "username": "bo", "reason": "Remote WebRTC hangup" });
@@ -355,7 +356,7 @@ async fn expect_ended(server: &TestServer, al: &mut TestClient, bo: &mut TestCli
 #[tokio::test]
 async fn an_answer_that_does_not_fit_ends_the_call_for_both() {
     let (server, mut al, mut bo) = ringing().await;
-    // The offer that is to be answered is another one meanwhile.
+    // The offer has changed meanwhile.
     let offer = jsep("offer", "alal", &[Line::Video, Line::Audio, Line::Data]);
     ask(&mut al, json!({ "request": "list" }), Some(offer)).await;
     let accept = json!({ "request": "accept" });

@@ -1,9 +1,10 @@
-//! Legs between telephones: what one sends into its leg comes to the other out of its own.
+//! Legs between telephones: media from one leg comes out of the other.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::expect_used
+    clippy::expect_used,
+    reason = "a test fails by a panic"
 )]
 
 mod call;

@@ -1,4 +1,4 @@
-//! What is sent and sealed, and comes.
+//! Streams of packets, in the clear and encrypted.
 
 use std::net::UdpSocket;
 

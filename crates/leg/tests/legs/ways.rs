@@ -1,4 +1,4 @@
-//! Where far ends are, and whether they are there.
+//! The addresses of far ends, and their silence.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -39,7 +39,8 @@ fn behind_a_nat_the_first_valid_packet_says_where_the_far_end_is() {
             .rig
             .event(&alice.1, |it| matches!(it, LegEvent::Moved(_)));
         assert_eq!(moved, LegEvent::Moved(alice.0.at()));
-        // From now on others are strangers, whatever they send, and the same description again changes nothing.
+        // From now on others are strangers, whatever they send, and the same description again
+        // changes nothing.
         alice.1.set_remote(remote);
         let before = status.strangers();
         for _ in 0..10 {

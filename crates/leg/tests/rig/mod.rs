@@ -1,5 +1,5 @@
 //! Legs on a media plane with real sockets, and telephones on the other side of them.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test uses a part of this file")]
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ impl Rig {
         Leg::open(&self.media, options).unwrap()
     }
 
-    /// The next event of a leg that is wanted. Others are passed over.
+    /// Returns the next matching event of a leg, and drops others.
     pub fn event(&mut self, of: &Leg, wanted: impl Fn(&LegEvent) -> bool) -> LegEvent {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -89,7 +89,7 @@ impl Rig {
         panic!("a leg does not tell what it should");
     }
 
-    /// What all legs have told up to now.
+    /// Takes all events of all legs.
     pub fn told(&mut self) -> Vec<LegEvent> {
         std::iter::from_fn(|| self.news.try_recv().ok())
             .map(|news| news.event)

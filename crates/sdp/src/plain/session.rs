@@ -245,7 +245,15 @@ impl PlainSession {
         text: &str,
         srtp: Option<SrtpPolicy>,
     ) -> Result<Accepted, PlainError> {
-        let far = FarSession::parse(text)?;
+        self.take_parsed_offer(FarSession::parse(text)?, srtp)
+    }
+
+    /// Takes an offer of the far end that was parsed before.
+    pub fn take_parsed_offer(
+        &mut self,
+        far: FarSession,
+        srtp: Option<SrtpPolicy>,
+    ) -> Result<Accepted, PlainError> {
         far.check(self.had_media)?;
         let is_mandatory = srtp.is_some_and(SrtpPolicy::is_mandatory);
         let mut layout = self.layout.clone();

@@ -1,4 +1,4 @@
-//! What an agent is asked to do.
+//! Commands of the owner of an agent.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use crate::digest::Credentials;
 use crate::flow::Transport;
 use crate::message::{Method, Uri};
 
-/// Header fields to be added, names with values. Those with a malformed name, with CR or LF, and those that the agent itself
-/// writes (Via, From, To, Call-ID, CSeq, Contact, Route and others of that kind) are left out.
+/// Additional header fields, names with values. The agent leaves out those with a malformed name,
+/// with CR or LF, and those that it writes itself: Via, From, To, Call-ID, CSeq, Contact, Route and
+/// others of that kind.
 pub type ExtraHeaders = Vec<(String, String)>;
 
-/// A body with its type.
+/// A body with its media type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// Content-Type.
@@ -23,98 +24,104 @@ pub struct Body {
 /// An identity, and how it is registered.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// The identity: From of all requests.
+    /// The identity, for From of all requests.
     pub identity: Uri,
     /// The display name, without quotes; may be empty.
     pub display_name: String,
-    /// The secrets for 401 and 407, if there are any.
+    /// The credentials for 401 and 407, if there are any.
     pub credentials: Option<Credentials>,
-    /// How to register; `None`: calls only.
+    /// The registration. `None` for an account that only calls.
     pub registration: Option<Registration>,
     /// The next hop of all requests outside of dialogs.
     pub outbound_proxy: Option<Uri>,
-    /// The transport for all requests whose URIs ask for no other. `None`: as RFC 3263 finds.
+    /// The transport of all requests whose URIs name none. `None` lets RFC 3263 decide.
     pub transport: Option<Transport>,
-    /// User-Agent; `None`: that of the [`super::Options`].
+    /// User-Agent. `None` for that of the [`super::Options`].
     pub user_agent: Option<String>,
-    /// Parameters of the Contact URI, names with values. An empty value: a name alone.
+    /// Parameters of the Contact URI, names with values. An empty value leaves the name alone.
     pub contact_params: Vec<(String, String)>,
-    /// Whether the Contact becomes the address that the registrar saw, if that is another one (`received` and `rport`).
+    /// Whether the Contact becomes the address that the registrar saw (`received` and `rport`), if
+    /// that differs.
     pub behind_nat: bool,
-    /// Whether REFERs are taken, and told as [`super::AgentEvent::Refer`]. If not, they are answered with 405.
+    /// Whether REFERs are accepted and reported as [`super::AgentEvent::Refer`]. Otherwise they get
+    /// 405.
     pub refers: bool,
-    /// Whether all INVITEs from where it is registered are for it, but for those to the Contacts of other accounts (a trunk).
-    /// Nothing limits what comes from there.
+    /// Whether the account takes all INVITEs from its registrar, except those to Contacts of other
+    /// accounts (a trunk). Nothing limits requests from there.
     pub entrance: bool,
-    /// Whether each message is told as [`super::AgentEvent::Trace`].
+    /// Whether each message is reported as [`super::AgentEvent::Trace`].
     pub trace: bool,
 }
 
-/// How an account is registered (RFC 3261 section 10).
+/// The registration of an account (RFC 3261 section 10).
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// The registrar; `None`: the domain of the identity.
+    /// The registrar. `None` for the domain of the identity.
     pub registrar: Option<Uri>,
-    /// For how long.
+    /// The interval to ask for.
     pub expires: Duration,
     /// Header fields of REGISTER.
     pub headers: ExtraHeaders,
-    /// The interval of OPTIONS that keep the way open; `None`: none. If one fails, the account is registered anew.
+    /// The interval of OPTIONS that keep the connection or NAT binding open; `None` sends none. If
+    /// one fails, the account is registered again.
     pub keepalive: Option<Duration>,
-    /// Whether a registration that failed is tried again: after half a minute at first where there was no answer, or
-    /// 5xx (RFC 5626 section 4.5), and after five minutes where it was refused. The failure is told in any case.
+    /// Whether a failed registration is tried again: after half a minute at first without a
+    /// response or with 5xx (RFC 5626 section 4.5), after five minutes if it was refused. The
+    /// failure is reported in any case.
     pub retry: bool,
 }
 
-/// A call to be made.
+/// An outgoing call.
 #[derive(Debug, Clone)]
 pub struct Invite {
-    /// Whom to call.
+    /// The callee.
     pub uri: Uri,
-    /// The Call-ID; `None`: a random one.
+    /// The Call-ID. `None` for a random one.
     pub call_id: Option<String>,
-    /// The offer; `None`: the peer makes it in its answer, and [`Command::Acknowledge`] answers.
+    /// The offer. `None` leaves the offer to the peer; [`Command::Acknowledge`] answers it.
     pub offer: Option<Body>,
-    /// More header fields: Referred-By, Replaces and others.
+    /// Additional header fields: Referred-By, Replaces and others.
     pub headers: ExtraHeaders,
-    /// Secrets in place of the account's.
+    /// Credentials that replace those of the account.
     pub credentials: Option<Credentials>,
-    /// Whether CANCEL may be sent before any answer came (RFC 2543).
+    /// Whether CANCEL may be sent before any response (RFC 2543).
     pub cancel_early: bool,
 }
 
-/// A command. All results are [`super::AgentEvent`]s. A command for what is no longer there has no effect.
+/// A command. All results are [`super::AgentEvent`]s. A command for something that is gone has no
+/// effect.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Adds an account and registers it, or gives an account another profile and registers it anew.
+    /// Adds an account and registers it, or changes the profile of an account and registers it
+    /// again.
     SetAccount {
-        /// Its id.
+        /// The account.
         account: AccountId,
-        /// What it is from now on.
+        /// Its new profile.
         profile: Box<Profile>,
     },
-    /// Registers an account now that waits to be registered again, or is registered.
+    /// Registers an account at once, whether it is registered or waits for its next attempt.
     Register {
-        /// Which.
+        /// The account.
         account: AccountId,
     },
     /// Unregisters and removes an account. Ends with `Unregistered`. Its calls go on.
     RemoveAccount {
-        /// Which.
+        /// The account.
         account: AccountId,
     },
-    /// Calls. Ends with `Ended`, whatever happens.
+    /// Calls. Always ends with `Ended`.
     Invite {
-        /// Who calls.
+        /// The account that calls.
         account: AccountId,
         /// The id of the call.
         call: CallId,
         /// The call.
         invite: Box<Invite>,
     },
-    /// Answers an incoming call for now: 180 to 189.
+    /// Sends a provisional response to an incoming call: 180 to 189.
     Progress {
-        /// Which.
+        /// The call.
         call: CallId,
         /// 101 to 199.
         code: u16,
@@ -123,71 +130,74 @@ pub enum Command {
         /// SDP for early media.
         body: Option<Body>,
     },
-    /// Takes an incoming call: 200.
+    /// Accepts an incoming call by 200.
     Accept {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Header fields.
         headers: ExtraHeaders,
-        /// The answer, or the offer to a call without one: then [`super::AgentEvent::Acknowledged`] has the answer.
+        /// The answer. For a call without an offer it is the offer, and
+        /// [`super::AgentEvent::Acknowledged`] has the answer.
         body: Option<Body>,
     },
     /// Refuses an incoming call.
     Reject {
-        /// Which.
+        /// The call.
         call: CallId,
         /// 300 to 699.
         code: u16,
-        /// The reason phrase; `None`: the usual one.
+        /// The reason phrase. `None` for the usual one.
         reason: Option<String>,
         /// Header fields. Contact is allowed with 3xx, WWW-Authenticate with 401.
         headers: ExtraHeaders,
     },
-    /// Answers the peer's offer, which came in the 2xx to an INVITE or re-INVITE of ours that had none.
+    /// Answers the peer's offer in the 2xx to an INVITE or re-INVITE without an offer.
     Acknowledge {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The answer.
         body: Body,
     },
-    /// Ends a call: CANCEL, BYE, or 480 to an incoming one that was not taken.
+    /// Ends a call by CANCEL, BYE, or 480 for an incoming one that was not accepted.
     Hangup {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Header fields: Reason and others.
         headers: ExtraHeaders,
     },
-    /// Makes another offer in a call. A glare (491) is tried again by itself. Ends with `ReinviteAccepted` or
+    /// Makes another offer in a call. After a glare (491) the agent tries again by itself. Ends
+    /// with `ReinviteAccepted` or `ReinviteRejected`.
     /// `ReinviteRejected`.
     Reinvite {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Header fields.
         headers: ExtraHeaders,
-        /// The offer; `None`: the peer makes it, and [`Command::Acknowledge`] answers.
+        /// The offer. `None` leaves the offer to the peer; [`Command::Acknowledge`] answers it.
         body: Option<Body>,
     },
-    /// Takes the peer's re-INVITE or UPDATE.
+    /// Accepts the peer's re-INVITE or UPDATE.
     AcceptReinvite {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Header fields.
         headers: ExtraHeaders,
-        /// The answer, or the offer to one without.
+        /// The answer, or the offer if the request has none.
         body: Option<Body>,
     },
     /// Refuses the peer's re-INVITE or UPDATE.
     RejectReinvite {
-        /// Which.
+        /// The call.
         call: CallId,
         /// 300 to 699.
         code: u16,
         /// Header fields.
         headers: ExtraHeaders,
     },
-    /// Sends INFO, MESSAGE, REFER or another request without an offer in a call. Ends with `Response`.
+    /// Sends INFO, MESSAGE, REFER or another request without an offer in a call. Ends with
+    /// `Response`.
     InDialog {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The id of the request.
         request: RequestId,
@@ -200,74 +210,76 @@ pub enum Command {
     },
     /// Sends MESSAGE, OPTIONS or another request outside of dialogs. Ends with `Response`.
     OutOfDialog {
-        /// Who sends.
+        /// The account that sends.
         account: AccountId,
         /// The id of the request.
         request: RequestId,
         /// The method.
         method: Method,
-        /// To whom.
+        /// The target.
         uri: Uri,
-        /// The Call-ID; `None`: a random one.
+        /// The Call-ID. `None` for a random one.
         call_id: Option<String>,
         /// Header fields.
         headers: ExtraHeaders,
         /// The body.
         body: Option<Body>,
     },
-    /// Tells a transferor how the call is going that it asked for (RFC 3515).
+    /// Notifies a transferor of the call that it asked for (RFC 3515).
     NotifyRefer {
-        /// Which REFER.
+        /// The REFER.
         refer: ReferId,
         /// The status of that call.
         code: u16,
-        /// Its reason phrase; `None`: the usual one.
+        /// Its reason phrase. `None` for the usual one.
         reason: Option<String>,
-        /// Whether this is the last word. A code of 200 or more need not be the last.
+        /// Whether this is the last notification. A code of 200 or more need not be the last.
         last: bool,
     },
-    /// Subscribes (RFC 6665), and keeps the subscription. With the id of a subscription that is there: again, in its dialog.
+    /// Subscribes (RFC 6665), and refreshes the subscription. With the id of a present subscription
+    /// it subscribes again, in its dialog.
     Subscribe {
-        /// Who subscribes.
+        /// The account that subscribes.
         account: AccountId,
-        /// The id.
+        /// The id of the subscription.
         subscription: SubscriptionId,
-        /// To what.
+        /// The subscription.
         subscribe: Box<Subscribe>,
     },
     /// Ends a subscription. Ends with `SubscriptionEnded`.
     Unsubscribe {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionId,
     },
-    /// Publishes a state (RFC 3903), and keeps it. With the id of a publication that is there: replaces its state.
+    /// Publishes a state (RFC 3903), and refreshes it. With the id of a present publication it
+    /// replaces the state.
     Publish {
-        /// Who publishes.
+        /// The account that publishes.
         account: AccountId,
-        /// The id.
+        /// The id of the publication.
         publication: SubscriptionId,
-        /// What.
+        /// The state.
         publish: Box<Publish>,
     },
-    /// Takes a publication back.
+    /// Removes a publication.
     Unpublish {
-        /// Which.
+        /// The publication.
         publication: SubscriptionId,
     },
 }
 
-/// A subscription to be made.
+/// A subscription.
 #[derive(Debug, Clone)]
 pub struct Subscribe {
-    /// Whose state.
+    /// The resource whose state is wanted.
     pub uri: Uri,
     /// The event package, with its parameters.
     pub event: String,
     /// Accept.
     pub accept: Option<String>,
-    /// For how long.
+    /// The interval to ask for.
     pub expires: Duration,
-    /// The Call-ID; `None`: a random one.
+    /// The Call-ID. `None` for a random one.
     pub call_id: Option<String>,
     /// Header fields.
     pub headers: ExtraHeaders,
@@ -275,14 +287,14 @@ pub struct Subscribe {
     pub body: Option<Body>,
 }
 
-/// A state to be published.
+/// A state for publication.
 #[derive(Debug, Clone)]
 pub struct Publish {
-    /// Whose state; mostly the account's identity.
+    /// The resource whose state it is; usually the identity of the account.
     pub uri: Uri,
     /// The event package.
     pub event: String,
-    /// For how long.
+    /// The interval to ask for.
     pub expires: Duration,
     /// Header fields.
     pub headers: ExtraHeaders,

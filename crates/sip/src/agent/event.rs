@@ -1,4 +1,4 @@
-//! What an agent tells, and what it wants done.
+//! Events and other outputs of an agent.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,28 +10,29 @@ use crate::flow::{Flow, Route};
 use crate::locate::Destination;
 use crate::message::{Message, Request, Response};
 
-/// What an agent wants done. Taken by [`super::Agent::poll`].
+/// An output, taken by [`super::Agent::poll`].
 #[derive(Debug, Clone)]
 pub enum Output {
-    /// Bytes to be sent: one whole message.
+    /// One whole message to send.
     Transmit {
-        /// Where to.
+        /// The route.
         route: Route,
         /// The message.
         bytes: Arc<[u8]>,
     },
-    /// A name to be found (RFC 3263), and answered by [`super::Agent::resolved`]. Addresses are never asked for.
+    /// A name to resolve (RFC 3263). [`super::Agent::resolved`] takes the answer. Addresses need no
+    /// resolution.
     Resolve {
-        /// To be given back with the answer.
+        /// The id for the answer.
         id: ResolveId,
-        /// What to resolve.
+        /// The destination to resolve.
         destination: Destination,
     },
     /// Something happened.
     Event(AgentEvent),
 }
 
-/// Names a resolution.
+/// The id of a resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResolveId(pub(super) u64);
 
@@ -41,12 +42,12 @@ pub enum ResolveError {
     /// DNS does not know it, or does not answer.
     #[error("DNS Error")]
     Dns,
-    /// There is no socket for any transport that it could be reached over.
+    /// There is no socket for any transport that reaches it.
     #[error("no transport")]
     NoTransport,
 }
 
-/// How a call ended.
+/// The cause of a call's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The peer sent BYE.
@@ -55,99 +56,99 @@ pub enum Cause {
     Hangup,
     /// CANCEL, ours or the peer's.
     Cancelled,
-    /// The peer refused it, or a proxy did.
+    /// The peer or a proxy refused it.
     Rejected,
     /// We refused it, by command.
     Declined,
-    /// No answer in time.
+    /// No response came in time.
     Timeout,
-    /// It could not be sent.
+    /// The request could not be sent.
     Unreachable,
     /// Our 2xx was not acknowledged.
     NoAck,
-    /// The peer did not refresh the session, or the dialog is gone at its side.
+    /// The peer did not refresh the session, or has lost the dialog.
     Lost,
-    /// We have no room for it, or the command could not be followed.
+    /// There is no room for the call, or the command was impossible.
     Refused,
 }
 
-/// What a request of ours is for.
+/// The purpose of a request of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum About {
     /// The registration of an account.
     Registration(AccountId),
-    /// A call that is not answered yet.
+    /// A call that was not answered.
     Call(CallId),
     /// A request of the owner.
     Request(RequestId),
     /// A subscription or publication.
     Subscription(SubscriptionId),
-    /// What nobody waits for, such as a request that ends a call.
+    /// A request whose end nobody waits for, such as BYE.
     Nothing,
 }
 
-/// Something that happened. What came from a peer is there as a whole.
+/// An event. Messages of peers are included as a whole.
 #[derive(Debug, Clone)]
 pub enum AgentEvent {
-    /// The account is registered; also at each refresh.
+    /// The account is registered; repeated at each refresh.
     Registered {
-        /// Which.
+        /// The account.
         account: AccountId,
-        /// For how long, as the registrar granted.
+        /// The interval that the registrar granted.
         expires: Duration,
         /// The 2xx.
         response: Arc<Response>,
     },
     /// The account is not, or is no longer, registered.
     RegistrationFailed {
-        /// Which.
+        /// The account.
         account: AccountId,
-        /// A status; 408 for no answer, 503 for unreachable, 904 if the secret was refused.
+        /// The status; 408 without a response, 503 if unreachable, 904 if the secret was refused.
         code: u16,
-        /// What it means.
+        /// The reason phrase.
         reason: String,
-        /// The answer, if there is one.
+        /// The response, if there is one.
         response: Option<Arc<Response>>,
-        /// When it is tried again, if it is.
+        /// The wait before the next attempt, if there will be one.
         retry: Option<Duration>,
     },
     /// The account is unregistered and removed.
     Unregistered {
-        /// Which.
+        /// The account.
         account: AccountId,
-        /// The answer, if there was one.
+        /// The response, if there was one.
         response: Option<Arc<Response>>,
     },
     /// A call comes in. 100 has been sent.
     Incoming {
-        /// Its id, by the agent.
+        /// The call, with an id of the agent.
         call: CallId,
-        /// For whom; `None`: for no account (see [`super::Options::strangers`]).
+        /// The called account. `None` for no account (see [`super::Options::strangers`]).
         account: Option<AccountId>,
-        /// The accounts with an entrance ([`super::Profile::entrance`]) that are registered where it came from. If
-        /// there are any, it is for one of them.
+        /// The accounts with an entrance ([`super::Profile::entrance`]) whose registrar sent the
+        /// call. If there are any, the call is for one of them.
         entrances: Vec<AccountId>,
-        /// Where it came from.
+        /// The flow of the INVITE.
         flow: Flow,
-        /// The dialog that it will be.
+        /// The future dialog.
         dialog: DialogId,
-        /// The call of ours that it is to replace, if its Replaces names one.
+        /// The present call that its Replaces names, if any.
         replaces: Option<CallId>,
         /// The INVITE.
         request: Arc<Request>,
     },
-    /// A provisional answer to our call, other than 100.
+    /// A provisional response to our call, other than 100.
     Provisional {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The dialog; forks have different ones. Its remote tag may be empty.
+        /// The dialog. Each fork has its own. Its remote tag may be empty.
         dialog: DialogId,
         /// 101 to 199.
         response: Arc<Response>,
     },
-    /// Our call was taken. ACK has been sent if the offer was ours.
+    /// Our call was accepted. The agent has sent ACK if the offer was ours.
     Accepted {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The dialog.
         dialog: DialogId,
@@ -156,145 +157,149 @@ pub enum AgentEvent {
     },
     /// Our 2xx to an INVITE or re-INVITE was acknowledged.
     Acknowledged {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The ACK; it has the answer if the INVITE had no offer.
+        /// The ACK. It has the answer if the INVITE had no offer.
         request: Arc<Request>,
     },
     /// A call has ended: the last event of each call.
     Ended {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How.
+        /// The cause.
         cause: Cause,
-        /// The status that ended it; 200 for BYE, 487 for CANCEL, 904 if our secret was refused.
+        /// The final status; 200 for BYE, 487 for CANCEL, 904 if our secret was refused.
         code: u16,
-        /// What it means.
+        /// The reason phrase.
         reason: String,
-        /// What ended it: BYE, CANCEL or a response.
+        /// The message that ended it: BYE, CANCEL or a response.
         message: Option<Arc<Message>>,
     },
-    /// The peer makes another offer, or asks for one: a re-INVITE, or an UPDATE. Answered by `AcceptReinvite` or
+    /// The peer makes another offer, or asks for one, by re-INVITE or UPDATE. `AcceptReinvite` or
+    /// `RejectReinvite` responds.
     /// `RejectReinvite`.
     Reinvite {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The request.
         request: Arc<Request>,
     },
-    /// The peer took its re-INVITE back before it was answered.
+    /// The peer cancelled its re-INVITE.
     ReinviteCancelled {
-        /// Which.
+        /// The call.
         call: CallId,
     },
-    /// The peer took our re-INVITE. ACK has been sent if the offer was ours.
+    /// The peer accepted our re-INVITE. The agent has sent ACK if the offer was ours.
     ReinviteAccepted {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The 2xx.
         response: Arc<Response>,
     },
     /// Our re-INVITE failed; the call goes on as it was.
     ReinviteRejected {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The status.
         code: u16,
-        /// What it means.
+        /// The reason phrase.
         reason: String,
-        /// The answer, if there was one.
+        /// The response, if there was one.
         response: Option<Arc<Response>>,
     },
-    /// A request of the peer that has been answered with 200: MESSAGE, INFO.
+    /// A request of the peer that got 200: MESSAGE or INFO.
     Request {
-        /// For whom; `None`: in a stranger's call.
+        /// The account. `None` in a stranger's call.
         account: Option<AccountId>,
-        /// In which call; `None`: outside of dialogs.
+        /// The call. `None` outside of dialogs.
         call: Option<CallId>,
-        /// Where it came from.
+        /// The flow of the request.
         flow: Flow,
         /// The request.
         request: Arc<Request>,
     },
-    /// The peer wants us to call somebody. 202 has been sent. Answered by `NotifyRefer`.
+    /// The peer asks for a call to somebody. The agent has sent 202. `NotifyRefer` reports
+    /// progress.
     Refer {
-        /// Its id, by the agent.
+        /// The REFER, with an id of the agent.
         refer: ReferId,
-        /// For whom.
+        /// The account.
         account: Option<AccountId>,
-        /// In which call; `None`: outside of dialogs.
+        /// The call. `None` outside of dialogs.
         call: Option<CallId>,
         /// The REFER.
         request: Arc<Request>,
     },
-    /// How it goes with the call that we asked the peer for, by REFER in a call.
+    /// Progress of the call that we asked the peer for by REFER in a call.
     ReferNotify {
         /// Our call in which the REFER was sent.
         call: CallId,
         /// The NOTIFY: its body is `message/sipfrag`.
         request: Arc<Request>,
     },
-    /// The answer to a request of ours.
+    /// The response to a request of ours, or its failure.
     Response {
-        /// Which.
+        /// The request.
         request: RequestId,
-        /// The status; 408 for no answer, 503 for unreachable, 904 if our secret was refused.
+        /// The status; 408 without a response, 503 if unreachable, 904 if our secret was refused.
         code: u16,
-        /// What it means.
+        /// The reason phrase.
         reason: String,
-        /// The answer, if there was one.
+        /// The response, if there was one.
         response: Option<Arc<Response>>,
     },
-    /// A subscription or publication was taken; also at each refresh, and when it is ended by us (expires 0).
+    /// A subscription or publication was accepted; repeated at each refresh, and at our request to
+    /// end it (expires 0).
     Subscribed {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionId,
-        /// For how long.
+        /// The granted interval.
         expires: Duration,
         /// The 2xx.
         response: Arc<Response>,
     },
     /// A subscription or publication was refused, and is gone.
     SubscriptionFailed {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionId,
         /// The status, as in `Response`.
         code: u16,
-        /// What it means.
+        /// The reason phrase.
         reason: String,
-        /// The answer, if there was one.
+        /// The response, if there was one.
         response: Option<Arc<Response>>,
     },
-    /// News. 200 has been sent.
+    /// A notification. The agent has sent 200.
     Notify {
-        /// Of which subscription.
+        /// The subscription.
         subscription: SubscriptionId,
         /// The NOTIFY.
         request: Arc<Request>,
     },
-    /// A subscription or publication is over, by the peer's NOTIFY or by ours.
+    /// A subscription or publication has ended, by the peer's NOTIFY or by our request.
     SubscriptionEnded {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionId,
         /// The `reason` of Subscription-State, if there is one.
         reason: Option<String>,
     },
-    /// A request of ours may not be sent to its target ([`super::Allow`]). If somebody waits for its end, that is told next.
+    /// A request of ours may not be sent to its target ([`super::Allow`]). If somebody waits for
+    /// its end, that event is next.
     Forbidden {
-        /// What cannot be done.
+        /// The purpose of the request.
         about: About,
-        /// The address that nothing may be sent to.
+        /// The forbidden address.
         address: IpAddr,
     },
-    /// A message, for accounts whose profile asks for it. Retransmissions are not told.
+    /// A message of an account whose profile asks for traces. Retransmissions are left out.
     Trace {
-        /// Whose.
+        /// The account.
         account: AccountId,
-        /// Of which call.
+        /// The call.
         call: Option<CallId>,
-        /// Whether it was sent; else received.
+        /// Whether it was sent; otherwise it was received.
         sent: bool,
-        /// The way.
+        /// The route.
         route: Route,
         /// The whole message.
         bytes: Arc<[u8]>,

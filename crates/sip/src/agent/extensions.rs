@@ -1,5 +1,5 @@
-//! Extensions of SIP: the ones that requests say this side supports, and requests that are sent again because a peer wants more of them
-//! or less (RFC 3261 sections 8.1.1.9, 8.1.3.5 and 21.4.15).
+//! Extensions of SIP: those that our requests list as supported, and requests that a peer wants
+//! with more or fewer of them (RFC 3261 sections 8.1.1.9, 8.1.3.5 and 21.4.15).
 
 use crate::message::{Method, Request, Response};
 
@@ -11,7 +11,8 @@ pub(super) const SUPPORTED: &str = "replaces, timer, 100rel";
 /// Header fields that only the session timer needs.
 const TIMER_HEADERS: [&str; 2] = ["Session-Expires", "Min-SE"];
 
-/// The extensions that a peer may use in its answers to a request. Empty if the method has no Supported.
+/// Returns the extensions that a peer may use in its responses to a request. Empty if the method
+/// has no Supported.
 fn supported(request: &Request) -> &'static str {
     let is_within = |request: &Request| {
         let to = request.headers.to().ok().flatten();
@@ -20,7 +21,7 @@ fn supported(request: &Request) -> &'static str {
     match request.method {
         Method::Ack | Method::Cancel => "",
         Method::Register => "path",
-        // PRACK carries no answers to offers here, and acknowledges nothing in a re-INVITE.
+        // Here PRACK has no answer to an offer, and acknowledges nothing in a re-INVITE.
         Method::Invite if request.body.is_empty() || is_within(request) => "replaces, timer",
         _ => SUPPORTED,
     }
@@ -40,8 +41,8 @@ pub(super) fn add_supported(request: &mut Request) {
     }
 }
 
-/// Changes a request as the peer wants it that has refused it: 421 names extensions to require, 420 names extensions to leave out. Returns
-/// whether the request has changed, and is to be sent again.
+/// Changes a refused request: 421 names extensions to require, 420 names extensions to leave out.
+/// Returns whether it changed, and is to be sent again.
 pub(super) fn adapt(request: &mut Request, response: &Response) -> bool {
     match response.status.code() {
         421 => require(request, response),
@@ -68,7 +69,7 @@ fn require(request: &mut Request, response: &Response) -> bool {
 
 fn leave_out(request: &mut Request, response: &Response) -> bool {
     let unsupported = response.headers.tokens("Unsupported").unwrap_or_default();
-    // What the owner requires is not ours to leave out.
+    // Extensions that the owner requires stay.
     let ours: Vec<&str> = supported(request).split(", ").collect();
     if !unsupported.iter().all(|one| has(&ours, one)) {
         return false;

@@ -1,4 +1,4 @@
-//! How much strangers may ask.
+//! Limits on the requests of strangers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use super::options::Limits;
 
-/// Addresses of which each has an allowance of its own; the others share one.
+/// The maximum number of addresses with an allowance of their own. All others share one.
 const MOST_SOURCES: usize = 8192;
-/// What one request costs, in parts of the allowance.
+/// The cost of one request, in parts of the allowance.
 const COST: u64 = 1_000_000;
-/// Requests by which an account makes the allowance of its registrar larger: in a burst, and each second.
+/// Requests that an account adds to the allowance of its registrar: in a burst, and each second.
 const OF_ACCOUNT: (u64, u64) = (4, 1);
 
 /// An allowance for each source address.
 #[derive(Debug)]
 pub(super) struct Guard {
     burst: u64,
-    /// Parts of the allowance that come back each microsecond.
+    /// Parts of the allowance that are restored each microsecond.
     rate: u64,
     always: Vec<(IpAddr, u8)>,
     sources: HashMap<IpAddr, Allowance>,
@@ -47,7 +47,8 @@ impl Guard {
         }
     }
 
-    /// Whether a request from `source`, where so many accounts are registered, is to be looked at.
+    /// Whether a request from `source` is within its allowance. `accounts` is the number of
+    /// accounts registered there.
     pub(super) fn admits(&mut self, now: Instant, source: IpAddr, accounts: usize) -> bool {
         let source = source.to_canonical();
         let key = network(source);
@@ -80,7 +81,8 @@ impl Guard {
         }
     }
 
-    /// Whether `source` may send what it likes by configuration, as those who call without an account.
+    /// Whether the configuration sets no limit for `source`, as for those who call without an
+    /// account.
     pub(super) fn has_entrance(&self, source: IpAddr) -> bool {
         let source = source.to_canonical();
         self.always
@@ -88,7 +90,7 @@ impl Guard {
             .any(|&(network, bits)| covers(network, bits, source))
     }
 
-    /// Forgets who has its whole allowance; at most once a second, since it looks at all.
+    /// Removes sources with a full allowance; at most once a second, since it visits all.
     fn sweep(&mut self, now: Instant) {
         if self
             .swept
@@ -117,7 +119,8 @@ impl Allowance {
     }
 }
 
-/// What shares an allowance: an IPv4 address, or the network of an IPv6 host.
+/// Returns the part of an address that shares an allowance: an IPv4 address, or the network of an
+/// IPv6 host.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -144,7 +147,7 @@ pub(super) fn covers(network: IpAddr, bits: u8, address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
     use super::*;
 

@@ -1,8 +1,8 @@
-//! Ids of what an agent knows.
+//! Ids of an agent's accounts, calls, requests and subscriptions.
 
 use std::fmt;
 
-/// The bit of ids that the agent itself gives out.
+/// The bit that marks ids given out by the agent.
 const OWN: u64 = 1 << 63;
 
 macro_rules! ids {
@@ -12,19 +12,19 @@ macro_rules! ids {
         pub struct $name(u64);
 
         impl $name {
-            /// An id chosen by the agent's owner; the highest bit is the agent's and is taken off.
+            /// Makes an id of the agent's owner. The highest bit is the agent's, and is cleared.
             #[must_use]
             pub const fn new(number: u64) -> Self {
                 Self(number & !OWN)
             }
 
-            /// The number.
+            /// Returns the number.
             #[must_use]
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// Whether the agent gave it out: for what came from a peer.
+            /// Whether the agent gave it out, for something that came from a peer.
             #[must_use]
             pub fn is_incoming(self) -> bool {
                 self.0 & OWN != 0
@@ -44,7 +44,7 @@ ids! {
     AccountId;
     /// A call. Chosen by the owner for outgoing calls, by the agent for incoming ones.
     CallId;
-    /// A request of the owner whose answer it wants to hear. Chosen by the owner.
+    /// A request of the owner that gets a response. Chosen by the owner.
     RequestId;
     /// A subscription or a publication of the owner. Chosen by the owner.
     SubscriptionId;

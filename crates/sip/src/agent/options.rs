@@ -1,4 +1,4 @@
-//! What an agent is told once.
+//! The options of an agent.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,12 +9,12 @@ use crate::flow::Transport;
 use crate::message::Host;
 use crate::transaction::Timers;
 
-/// Which addresses requests of ours may be sent to. By default, all.
+/// The addresses that our requests may be sent to. By default, all.
 #[derive(Clone)]
 pub struct Allow(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
 
 impl Allow {
-    /// Those for which `is_allowed` says so.
+    /// Allows the addresses for which `is_allowed` returns true.
     pub fn new(is_allowed: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_allowed))
     }
@@ -36,82 +36,86 @@ impl fmt::Debug for Allow {
     }
 }
 
-/// How an agent works.
+/// The options of an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What peers can reach us at, as it is written into Via and Contact: an entry for each transport, and for each
-    /// family of addresses. The first that fits is taken; if none does, the first of the transport.
+    /// Our addresses for Via and Contact: an entry for each transport and family of addresses. The
+    /// first match counts, else the first of the transport.
     pub locals: Vec<Local>,
-    /// User-Agent of requests and Server of responses, where the account has none. Empty: none.
+    /// User-Agent of requests and Server of responses, where the account has none. Empty sends
+    /// none.
     pub user_agent: String,
     /// The timers of transactions.
     pub timers: Timers,
-    /// What bounds memory and work.
+    /// The limits of memory and work.
     pub limits: Limits,
-    /// Which addresses requests may be sent to. Answers go back to wherever a request came from.
+    /// The addresses that requests may be sent to. Responses go back to the source of the request.
     pub allow: Allow,
-    /// The networks, with the length of their prefix, from which accounts without a registration are called by their names. None
-    /// by default: such names are nobody's, so whoever takes one is called by it.
+    /// The networks, with the length of their prefix, from which accounts without a registration
+    /// can be called by name. None by default, since anybody may register any name here.
     pub direct: Vec<(IpAddr, u8)>,
-    /// Whether INVITEs for no account are told as [`super::AgentEvent::Incoming`] without an account (trunks). If not, they are
-    /// answered with 404.
+    /// Whether INVITEs for no account are reported as [`super::AgentEvent::Incoming`] without an
+    /// account (trunks). Otherwise they get 404.
     pub strangers: bool,
-    /// Whether UPDATE (RFC 3311) is taken, and is listed in Allow. If not, it is answered with 405.
+    /// Whether UPDATE (RFC 3311) is accepted and listed in Allow. Otherwise it gets 405.
     pub update: bool,
     /// Session timers (RFC 4028).
     pub session: SessionTimer,
 }
 
-/// How peers reach us over a transport.
+/// Our address for a transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
     /// The transport.
     pub transport: Transport,
-    /// The host to be written: an address or a name. For an outgoing WebSocket, a random name in `.invalid` (RFC 7118).
+    /// The host: an address or a name. For an outgoing WebSocket, a random name in `.invalid` (RFC
+    /// 7118).
     pub host: Host,
-    /// The port to be written.
+    /// The port.
     pub port: Option<u16>,
 }
 
-/// Session timers (RFC 4028). We always take part when a peer asks.
+/// Session timers (RFC 4028). The agent takes part whenever a peer asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionTimer {
-    /// The interval that we ask for in our own calls; `None`: no session timer. At least `min`.
+    /// The interval to ask for in our own calls, at least `min`. `None` asks for no session timer.
     pub offer: Option<Duration>,
-    /// The shortest interval that we take; a peer's shorter one is answered with 422. At least 90 s by the RFC.
+    /// The shortest accepted interval. A shorter one of a peer gets 422. RFC 4028 requires at least
+    /// 90 s.
     pub min: Duration,
 }
 
-/// Bounds. What goes beyond is refused and counted.
+/// Limits. Everything beyond them is refused and counted.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Accounts at once.
     pub accounts: usize,
-    /// Calls at once, with those that are being set up and ended.
+    /// Calls at once, including those that begin or end.
     pub calls: usize,
-    /// Calls of strangers and of accounts that ring and are not yet answered.
+    /// Incoming calls at once that were not answered.
     pub ringing: usize,
     /// Subscriptions, publications and REFERs at once.
     pub subscriptions: usize,
-    /// REFERs outside of calls at once, of one address that is not trusted.
+    /// REFERs outside of calls at once from one address that is not trusted.
     pub refers_of_source: usize,
-    /// REFERs outside of calls at once, of trusted addresses for one account.
+    /// REFERs outside of calls at once from trusted addresses for one account.
     pub refers_of_account: usize,
-    /// Transactions at once. A quarter is kept for requests within dialogs, for our own and for trusted sources.
+    /// Transactions at once. A quarter is reserved for requests within dialogs, our own requests
+    /// and trusted sources.
     pub transactions: usize,
-    /// Requests outside of dialogs that one address may send, in a burst.
+    /// Requests outside of dialogs from one address, in a burst.
     pub burst: u32,
     /// The same, each second.
     pub rate: u32,
-    /// Addresses to which that does not apply, with the length of their prefix. Where an account with an entrance is registered,
-    /// it does not apply either. With [`Options::strangers`], what comes from these addresses is an account's only if it
-    /// names its Contact.
+    /// Addresses without these limits, with the length of their prefix. The registrar of an account
+    /// with an entrance has none either. With [`Options::strangers`], a request from these
+    /// addresses is for an account only if it names its Contact.
     pub trusted: Vec<(IpAddr, u8)>,
-    /// How long an incoming call may go unanswered before it is ended with 480.
+    /// The time after which an unanswered incoming call is refused with 480.
     pub unanswered: Duration,
     /// Redirections (3xx) that one call follows.
     pub redirections: u8,
-    /// Answers of different forks that one call keeps.
+    /// Forks that one call keeps.
     pub forks: usize,
 }
 

@@ -1,10 +1,10 @@
-//! Challenges, and the parameters that they and their answers are made of.
+//! Challenges, and the parameters of challenges and answers.
 
 use crate::message::{Headers, StatusCode, SyntaxError, is_token, split_list};
 
 use super::hash::Algorithm;
 
-/// Who asks: whoever the request is for, or a proxy on its way.
+/// The challenger: the server of the request, or a proxy before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// 401, WWW-Authenticate, Authorization.
@@ -14,7 +14,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Who asks by a response of this status.
+    /// Returns the challenger that uses this status.
     #[must_use]
     pub fn of(status: StatusCode) -> Option<Self> {
         match status {
@@ -24,7 +24,7 @@ impl Kind {
         }
     }
 
-    /// The status that asks.
+    /// Returns the status of its challenges.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// The header field with the challenge.
+    /// Returns the name of the header field with the challenge.
     #[must_use]
     pub fn challenge_header(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// The header field with the answer.
+    /// Returns the name of the header field with the answer.
     #[must_use]
     pub fn answer_header(self) -> &'static str {
         match self {
@@ -52,17 +52,17 @@ impl Kind {
     }
 }
 
-/// What a response protects.
+/// The part of a request that the digest protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Qop {
-    /// Method and URI.
+    /// The method and the URI.
     Auth,
-    /// The body, too.
+    /// The body as well.
     AuthInt,
 }
 
 impl Qop {
-    /// As on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,23 +81,25 @@ impl Qop {
 /// A challenge that can be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// For what a user and a password are asked; as on the wire, without quotes.
+    /// The realm as on the wire, without quotes.
     pub realm: String,
     /// The nonce.
     pub nonce: String,
-    /// What is to be given back.
+    /// The value that an answer repeats.
     pub opaque: Option<String>,
-    /// The hash. `None` if it is not named: it is MD5, and is not named in the answer either.
+    /// The hash. `None` if the challenge names none: it is MD5 then, and the answer names none
+    /// either.
     pub algorithm: Option<Algorithm>,
-    /// The `qop` that is answered with: `auth` if that is offered.
+    /// The `qop` of the answer: `auth` if that is offered.
     pub qop: Option<Qop>,
-    /// The nonce of the last answer was too old; the password was right.
+    /// Whether the nonce of the last answer was too old, and the password right.
     pub stale: bool,
 }
 
 impl Challenge {
-    /// All challenges of a header field that can be answered, in their order, which is that of the server's preference.
-    /// Others are left out: those of unknown schemes, algorithms and `qop`, and malformed ones.
+    /// Returns all challenges of a header field that can be answered, in the order of the server's
+    /// preference. Others are left out: malformed ones, and those with an unknown scheme, algorithm
+    /// or `qop`.
     #[must_use]
     pub fn all(headers: &Headers, kind: Kind) -> Vec<Self> {
         let lines = headers.all(kind.challenge_header());
@@ -148,7 +150,8 @@ pub(super) struct AuthParams<'a> {
 }
 
 impl<'a> AuthParams<'a> {
-    /// The value of a parameter, without its quotes. Escapes in it stay: the hashes are of the text as it is written.
+    /// Returns the value of a parameter without its quotes. Escapes stay, since hashes cover the
+    /// text as written.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.params
             .iter()
@@ -157,7 +160,7 @@ impl<'a> AuthParams<'a> {
     }
 }
 
-/// Splits a header field into its schemes: usually one, but several may stand in one line.
+/// Splits a header field into its schemes. Several may stand in one line.
 pub(super) fn split_schemes(line: &str) -> Result<Vec<AuthParams<'_>>, SyntaxError> {
     let mut schemes: Vec<AuthParams<'_>> = Vec::new();
     for item in split_list(line)? {

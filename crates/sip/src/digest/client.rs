@@ -7,12 +7,13 @@ use crate::message::{Request, Response, quote};
 use super::challenge::{Challenge, Kind};
 use super::hash::{Algorithm, Input, response};
 
-/// For so many realms a client keeps challenges: a server and the proxies before it.
+/// The maximum number of realms whose challenges a client keeps: those of a server and of the
+/// proxies before it.
 const MAX_REALMS: usize = 8;
-/// So often one request is answered with a challenge and sent again.
+/// The maximum number of answers to challenges that one request carries in turn.
 const MAX_ROUNDS: u8 = 6;
 
-/// A user and a secret. Neither is shown by `Debug`.
+/// A user and a secret. `Debug` shows neither.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     user: String,
@@ -26,7 +27,7 @@ enum Secret {
 }
 
 impl Credentials {
-    /// With a password.
+    /// Makes credentials of a password.
     #[must_use]
     pub fn password(user: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
@@ -35,8 +36,9 @@ impl Credentials {
         }
     }
 
-    /// With H(A1), the hash over user, realm and password, in hexadecimal: 32 digits for MD5, 64 for SHA-256. It answers
-    /// challenges of its algorithm only. `None` if it is neither.
+    /// Makes credentials of H(A1), the hash over user, realm and password, in hexadecimal: 32
+    /// digits for MD5, 64 for SHA-256. They answer challenges of this algorithm only. Returns
+    /// `None` for other texts.
     #[must_use]
     pub fn ha1(user: impl Into<String>, ha1: &str) -> Option<Self> {
         let algorithm = match ha1.len() {
@@ -51,13 +53,13 @@ impl Credentials {
         })
     }
 
-    /// The user.
+    /// Returns the user.
     #[must_use]
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// H(A1) for a realm, if it can be had.
+    /// Returns H(A1) for a realm, if the credentials have it.
     pub(super) fn ha1_for(&self, algorithm: Algorithm, realm: &str) -> Option<String> {
         match &self.secret {
             Secret::Password(password) => Some(algorithm.ha1(&self.user, realm, password)),
@@ -78,7 +80,7 @@ pub enum DigestError {
     /// The response has no challenge.
     #[error("no challenge")]
     NoChallenge,
-    /// It has none that the credentials can answer.
+    /// No challenge fits the credentials.
     #[error("no challenge that can be answered")]
     NoMatch,
     /// The credentials were refused.
@@ -86,9 +88,10 @@ pub enum DigestError {
     Refused,
 }
 
-/// The value of Authorization or Proxy-Authorization. `None` if the credentials do not fit the algorithm.
+/// Returns the value of Authorization or Proxy-Authorization, or `None` if the credentials do not
+/// fit the algorithm.
 ///
-/// `nc` counts the requests with this nonce, from 1. `cnonce` is at random.
+/// `nc` counts the requests with this nonce, from 1. `cnonce` is random.
 #[must_use]
 pub fn respond(
     challenge: &Challenge,
@@ -134,13 +137,13 @@ pub fn respond(
 struct Held {
     kind: Kind,
     challenge: Challenge,
-    /// How many requests have carried its nonce.
+    /// The number of requests with its nonce.
     count: u32,
-    /// Taken for the request that is under way.
+    /// Whether it was answered in the request that is under way.
     fresh: bool,
 }
 
-/// Keeps the challenges that were met, and answers them in all requests that follow.
+/// Keeps challenges, and answers them in all later requests.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     held: Vec<Held>,
@@ -148,13 +151,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has met no challenge.
+    /// Makes a client without challenges.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins a request: what was answered for the one before does not count against this one.
+    /// Begins a request. Answers in the one before do not count against it.
     pub fn start(&mut self) {
         self.rounds = 0;
         for held in &mut self.held {
@@ -162,12 +165,13 @@ impl Client {
         }
     }
 
-    /// Takes the challenges of a 401 or 407. If it is `Ok`, the request is to be sent again, [authorized](Self::authorize).
+    /// Takes the challenges of a 401 or 407. With `Ok`, the request is to be
+    /// [authorized](Self::authorize) and sent again.
     ///
-    /// Of several challenges for one realm the first is taken that the credentials can answer.
+    /// Of several challenges for one realm, the first counts that fits the credentials.
     ///
     /// # Errors
-    /// There is nothing to answer, or the same realm has refused an answer to this request.
+    /// There is no usable challenge, or the same realm has refused an answer to this request.
     pub fn challenged(
         &mut self,
         response: &Response,
@@ -220,8 +224,8 @@ impl Client {
         Ok(())
     }
 
-    /// Puts the answers to all challenges that were met into a request, in place of older ones. Each call counts as one
-    /// use of the nonces. `cnonce` is at random.
+    /// Puts the answers to all known challenges into a request, and removes older answers. Each
+    /// call counts as one use of the nonces. `cnonce` is random.
     pub fn authorize(&mut self, request: &mut Request, credentials: &Credentials, cnonce: &str) {
         request.headers.remove(Kind::Server.answer_header());
         request.headers.remove(Kind::Proxy.answer_header());

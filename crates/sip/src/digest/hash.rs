@@ -1,4 +1,4 @@
-//! Hashes, and the sums of them that digest authentication is made of.
+//! Hashes, and the digests made of them.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256, Sha512_256};
 /// The hash of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// The only one that all speak.
+    /// MD5, which all peers know.
     Md5,
     /// RFC 7616.
     Sha256,
@@ -17,7 +17,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// As on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Algorithm {
             .find(|one| name.eq_ignore_ascii_case(one.as_str()))
     }
 
-    /// The hash of all `parts` with colons between them, in hexadecimal.
+    /// Returns the hash of all `parts`, joined by colons, in hexadecimal.
     pub(super) fn hash(self, parts: &[&[u8]]) -> String {
         match self {
             Self::Md5 => hex(&joined::<Md5>(parts)),
@@ -42,7 +42,7 @@ impl Algorithm {
         }
     }
 
-    /// H(A1): what a server may keep instead of the password.
+    /// Returns H(A1), which a server may keep instead of the password.
     #[must_use]
     pub fn ha1(self, user: &str, realm: &str, password: &str) -> String {
         self.hash(&[user.as_bytes(), realm.as_bytes(), password.as_bytes()])
@@ -71,7 +71,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     )
 }
 
-/// The first octets of a hash over `key` and `parts`, which are of fixed length.
+/// Returns the first octets of a hash over `key` and `parts`, which have fixed lengths.
 pub(super) fn keyed(key: &[u8; 32], parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(key);
@@ -86,7 +86,7 @@ pub(super) fn keyed(key: &[u8; 32], parts: &[&[u8]]) -> String {
     hex(outer.get(..16).unwrap_or(&outer))
 }
 
-/// Whether both are the same, in a time that does not tell where they differ.
+/// Whether both texts are the same. The duration does not depend on where they differ.
 pub(super) fn same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     one.len() == other.len()
@@ -97,7 +97,7 @@ pub(super) fn same(one: &str, other: &str) -> bool {
             == 0
 }
 
-/// What a response is computed from, besides H(A1).
+/// The input of a response, besides H(A1).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Input<'a> {
     pub algorithm: Algorithm,
@@ -109,7 +109,7 @@ pub(super) struct Input<'a> {
     pub body: &'a [u8],
 }
 
-/// The response (RFC 7616 section 3.4.1).
+/// Computes the response (RFC 7616 section 3.4.1).
 pub(super) fn response(ha1: &str, input: Input<'_>) -> String {
     let Input {
         algorithm,

@@ -1,4 +1,4 @@
-//! Challenges of ours, and whether they are answered well.
+//! Challenges of this server, and checks of the answers.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use super::challenge::{Kind, Qop, split_schemes};
 use super::client::Credentials;
 use super::hash::{Algorithm, Input, keyed, response, same};
 
-/// How a [`Verifier`] asks.
+/// The challenges of a [`Verifier`].
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// For what a user and a password are asked. Quotes and backslashes become apostrophes.
+    /// The realm. Quotes and backslashes become apostrophes.
     pub realm: String,
-    /// The hashes that are offered, the preferred one first.
+    /// The offered hashes, the preferred one first.
     pub algorithms: Vec<Algorithm>,
-    /// For how long a nonce serves.
+    /// The lifetime of a nonce.
     pub lifetime: Duration,
-    /// How many nonces in use are remembered.
+    /// The maximum number of used nonces to remember.
     pub max_nonces: usize,
 }
 
@@ -35,41 +35,41 @@ impl Rules {
     }
 }
 
-/// What an answer is worth.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is this user.
+    /// The request is from this user.
     Accepted(String),
-    /// The secret is right, but the nonce is too old or was used: to be asked again with `stale`.
+    /// The secret is right, but the nonce is too old or was used. The next challenge says `stale`.
     Stale,
-    /// There is no answer to this realm.
+    /// The request has no answer for this realm.
     Missing,
-    /// The user is unknown, the secret wrong, or the answer malformed.
+    /// The user is unknown, the secret is wrong, or the answer is malformed.
     Refused,
 }
 
 /// Makes challenges, and checks the answers to them.
 ///
-/// Nonces carry their time and a keyed hash of it, so that what is asked of strangers takes no memory. Of nonces that
-/// were used with the right secret the count is kept: an answer serves once.
+/// Nonces carry their time and a keyed hash of it, so challenges take no memory. The verifier keeps
+/// the counts of nonces that were used with the right secret: an answer is valid once.
 #[derive(Debug)]
 pub struct Verifier {
     rules: Rules,
     key: [u8; 32],
     started: Instant,
     made: u64,
-    /// Nonces in use: when they were made, and the highest count seen.
+    /// Used nonces: when they were made, and the highest count seen.
     used: HashMap<Stamp, u32>,
-    /// Nonces that are not younger than this are forgotten, and hence stale.
+    /// The time of the newest forgotten nonce. Older nonces are stale.
     forgotten: Option<Stamp>,
 }
 
-/// When a nonce was made, in milliseconds since the start, and its number.
+/// The time of a nonce, in ms since the start, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Stamp(u64, u64);
 
 impl Verifier {
-    /// `key` is at random and secret.
+    /// Makes a verifier. `key` is random and secret.
     #[must_use]
     pub fn new(mut rules: Rules, key: [u8; 32], now: Instant) -> Self {
         rules.realm = rules.realm.replace(['"', '\\', '\r', '\n'], "'");
@@ -83,7 +83,7 @@ impl Verifier {
         }
     }
 
-    /// The values of WWW-Authenticate or Proxy-Authenticate: one for each algorithm.
+    /// Returns the values of WWW-Authenticate or Proxy-Authenticate: one for each algorithm.
     pub fn challenges(&mut self, now: Instant, stale: bool) -> Vec<String> {
         self.made = self.made.wrapping_add(1);
         let stamp = Stamp(self.millis(now), self.made);
@@ -100,9 +100,10 @@ impl Verifier {
             .collect()
     }
 
-    /// Checks the answer in a request. `lookup` gives the credentials of a user.
+    /// Checks the answer in a request. `lookup` returns the credentials of a user.
     ///
-    /// That the `uri` of the answer is that of the request is not asked for: proxies rewrite the latter.
+    /// The `uri` of the answer may differ from that of the request, since proxies rewrite the
+    /// latter.
     pub fn verify(
         &mut self,
         now: Instant,
@@ -146,7 +147,7 @@ impl Verifier {
             },
             _ => return Verdict::Refused,
         };
-        // Without qop nothing counts the uses of a nonce: it serves once.
+        // Without qop a nonce has no counter, so it is valid once.
         let count = match counted.map(|(nc, ..)| u32::from_str_radix(nc, 16)) {
             None => u32::MAX,
             Some(Ok(count)) => count,
@@ -177,7 +178,7 @@ impl Verifier {
         }
     }
 
-    /// How many nonces are remembered.
+    /// The number of nonces that are remembered.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.used.len()
@@ -192,7 +193,7 @@ impl Verifier {
         u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether `nonce` is ours, young, and used with a higher count than before.
+    /// Whether `nonce` is ours, not expired, and used with a higher count than before.
     fn take(&mut self, now: Instant, nonce: &str, count: u32) -> bool {
         let mut parts = nonce.split('.');
         let mut part = || u64::from_str_radix(parts.next()?, 16).ok();

@@ -20,17 +20,17 @@ pub struct NameAddr {
     pub params: Params,
 }
 
-/// What the Contact header fields say.
+/// The value of the Contact header fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contacts {
     /// `*`: all that are registered.
     All,
-    /// These, in their order; may be none.
+    /// The contacts in their order. The list may be empty.
     These(Vec<NameAddr>),
 }
 
 impl NameAddr {
-    /// Without a display name and parameters.
+    /// Makes an address without a display name and parameters.
     #[must_use]
     pub fn new(uri: impl Into<Uri>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl NameAddr {
         }
     }
 
-    /// With a display name, which is quoted. An empty one is none.
+    /// Sets the display name, which gets quoted. An empty name sets none.
     #[must_use]
     pub fn with_display(mut self, name: &str) -> Self {
         self.display = if name.is_empty() {
@@ -51,20 +51,20 @@ impl NameAddr {
         self
     }
 
-    /// With a tag.
+    /// Sets the tag.
     #[must_use]
     pub fn with_tag(mut self, tag: &str) -> Self {
         self.params.set("tag", Some(tag));
         self
     }
 
-    /// The tag.
+    /// Returns the tag.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.params.get("tag")
     }
 
-    /// The display name without quotes.
+    /// Returns the display name without quotes.
     #[must_use]
     pub fn display_name(&self) -> Cow<'_, str> {
         unquote(&self.display)
@@ -122,7 +122,8 @@ impl FromStr for NameAddr {
     }
 }
 
-/// A token; characters beyond ASCII are let pass, since phones send them unquoted.
+/// Whether the text is a token. Characters beyond ASCII are accepted, since phones send them
+/// unquoted.
 fn is_display_word(word: &str) -> bool {
     word.split(|char: char| !char.is_ascii())
         .all(|part| part.is_empty() || is_token(part))

@@ -2,7 +2,7 @@
 
 use super::{Headers, Response, StatusCode};
 
-/// A text that does not have the form that it should have.
+/// A text that does not have the required form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SyntaxError(pub &'static str);
@@ -20,42 +20,42 @@ pub struct HeaderError {
 /// What is wrong with a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
-    /// It has more octets, lines or values than are taken.
+    /// The message exceeds a limit: octets, lines or values.
     #[error("too large: {0}")]
     TooLarge(&'static str),
-    /// The start line is neither that of a request nor of a response.
+    /// The start line is neither a request line nor a status line.
     #[error("start line: {0}")]
     StartLine(SyntaxError),
-    /// The version is another one than SIP/2.0.
+    /// The version is not SIP/2.0.
     #[error("version is not SIP/2.0")]
     Version,
     /// The Request-URI is malformed.
     #[error("Request-URI: {0}")]
     RequestUri(SyntaxError),
-    /// A line is not a header field, or the headers do not end.
+    /// A line is not a header field, or the header has no end.
     #[error("header line: {0}")]
     HeaderLine(SyntaxError),
-    /// A header field that must be there is not.
+    /// A required header field is missing.
     #[error("no {0}")]
     Missing(&'static str),
-    /// A header field is malformed, or is there twice.
+    /// A header field is malformed or repeated.
     #[error("{0}")]
     Header(HeaderError),
     /// The method of CSeq is not that of the request.
     #[error("CSeq names another method")]
     Mismatch,
-    /// Content-Length promises more than there is.
+    /// Content-Length exceeds the size of the body.
     #[error("body is shorter than Content-Length")]
     Truncated,
 }
 
-/// A message that cannot be used, and how it is answered.
+/// A message that cannot be used, and the response to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}")]
 pub struct ParseError {
     /// What is wrong.
     pub kind: ParseErrorKind,
-    /// The headers as far as they were read, if this is a request that may be answered.
+    /// The header fields read so far, if this is a request that may get a response.
     pub(super) request: Option<Box<Headers>>,
 }
 
@@ -67,7 +67,7 @@ impl ParseError {
         }
     }
 
-    /// The status that answers it: 400, 505, 513. Whether an answer can be sent, [`Self::answer`] tells.
+    /// The status of the response: 400, 505 or 513. [`Self::answer`] says whether there is one.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self.kind {
@@ -77,8 +77,9 @@ impl ParseError {
         }
     }
 
-    /// The response to be sent where the message came from: its Via may be what is malformed. There is none to a
-    /// response, to an ACK, and to what has no Via. The reason phrase says what is wrong.
+    /// Returns the response, to be sent to the source of the message, since its Via may be
+    /// malformed. The reason phrase names the error. Returns `None` for a response, an ACK, and a
+    /// message without Via.
     #[must_use]
     pub fn answer(&self) -> Option<Response> {
         let request = self.request.as_deref()?;

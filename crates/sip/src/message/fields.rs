@@ -36,12 +36,12 @@ pub struct MediaType {
     pub params: Params,
 }
 
-/// Who refreshes a session (RFC 4028).
+/// The side that refreshes a session (RFC 4028).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refresher {
-    /// Who sent the request.
+    /// The sender of the request.
     Uac,
-    /// Who answers it.
+    /// The receiver of the request.
     Uas,
 }
 
@@ -50,7 +50,7 @@ pub enum Refresher {
 pub struct SessionExpires {
     /// The session interval, in whole seconds.
     pub interval: Duration,
-    /// Who refreshes, if it is said.
+    /// The side that refreshes, if the header field names one.
     pub refresher: Option<Refresher>,
 }
 
@@ -72,7 +72,7 @@ pub struct SubscriptionState {
     pub params: Params,
 }
 
-/// Replaces (RFC 3891): the dialog whose place this call takes.
+/// Replaces (RFC 3891): the dialog that the new call replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Replaces {
     /// The Call-ID.
@@ -81,7 +81,7 @@ pub struct Replaces {
     pub to_tag: String,
     /// The tag of its peer.
     pub from_tag: String,
-    /// Only if the dialog is early.
+    /// Whether only an early dialog may be replaced.
     pub early_only: bool,
 }
 
@@ -95,13 +95,13 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// The cause, if it is a number.
+    /// Returns the cause, if it is a number.
     #[must_use]
     pub fn cause(&self) -> Option<u16> {
         self.params.get("cause")?.parse().ok()
     }
 
-    /// The text without quotes.
+    /// Returns the text without quotes.
     #[must_use]
     pub fn text(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.params.unquoted("text")
@@ -109,7 +109,7 @@ impl Reason {
 }
 
 impl SubscriptionState {
-    /// For how long the subscription lasts.
+    /// Returns the interval until the subscription expires.
     #[must_use]
     pub fn expires(&self) -> Option<Duration> {
         self.params
@@ -120,7 +120,7 @@ impl SubscriptionState {
     }
 }
 
-/// A start and the parameters behind it.
+/// Splits a value into its start and its parameters.
 fn with_params(text: &str) -> Result<(&str, Params), SyntaxError> {
     let (start, params) = split_first(text, b';')?;
     Ok((

@@ -13,33 +13,34 @@ pub struct Header {
 }
 
 impl Header {
-    /// The name as it was spelled; may be the compact form.
+    /// Returns the name as it was spelled, which may be the compact form.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The value, unfolded, without space around it.
+    /// Returns the value, unfolded, without space around it.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
     }
 }
 
-/// The header fields of a message, in their order and spelling. Names are found whatever their case, by their full or
-/// their compact form.
+/// The header fields of a message, in their order and spelling. Lookups ignore the case of a name,
+/// and find its full and its compact form.
 ///
-/// Typed getters: see below. They return `Ok(None)`, or an empty list, if there is no such header field.
+/// The typed getters return `Ok(None)`, or an empty list, if there is no such header field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<Header>);
 
-/// Whether two names are those of the same header field: whatever the case, compact or not.
+/// Whether two names mean the same header field: case does not count, and a compact form equals the
+/// full one.
 #[must_use]
 pub fn same_name(one: &str, other: &str) -> bool {
     full_name(one).eq_ignore_ascii_case(full_name(other))
 }
 
-/// The full name for a compact form (RFC 3261 section 7.3.3, and the register of IANA).
+/// Returns the full name of a compact form (RFC 3261 section 7.3.3 and the IANA registry).
 fn full_name(name: &str) -> &str {
     let &[letter] = name.as_bytes() else {
         return name;
@@ -70,19 +71,19 @@ fn full_name(name: &str) -> &str {
 }
 
 impl Headers {
-    /// None.
+    /// Makes an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The value of the first header field of that name.
+    /// Returns the value of the first header field of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// The values of all header fields of that name, in their order. They are not split at commas.
+    /// Returns the values of all header fields of that name, in their order, not split at commas.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0
             .iter()
@@ -96,18 +97,18 @@ impl Headers {
         self.get(name).is_some()
     }
 
-    /// All header fields in their order.
+    /// Returns all header fields in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Header> {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// The number of header fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -115,14 +116,15 @@ impl Headers {
 
     /// Adds a header field at the end.
     ///
-    /// What would end the line in `value` becomes a space. A `name` that is not a token, and Content-Length, are ignored.
+    /// Line ends in `value` become spaces. A `name` that is not a token, and Content-Length, are
+    /// ignored.
     pub fn push(&mut self, name: &str, value: impl Display) {
         if let Some(header) = header(name, value) {
             self.0.push(header);
         }
     }
 
-    /// Adds a header field before those of the same name; before all others if there are none.
+    /// Adds a header field before those of the same name, or else before all others.
     pub fn push_first(&mut self, name: &str, value: impl Display) {
         let at = self
             .0
@@ -134,7 +136,7 @@ impl Headers {
         }
     }
 
-    /// Sets the one header field of that name: where the first one was, else at the end.
+    /// Replaces all header fields of that name by one: at the place of the first, else at the end.
     pub fn set(&mut self, name: &str, value: impl Display) {
         let Some(header) = header(name, value) else {
             return;
@@ -152,12 +154,12 @@ impl Headers {
         }
     }
 
-    /// Takes away all header fields of that name.
+    /// Removes all header fields of that name.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|header| !same_name(&header.name, name));
     }
 
-    /// Sets the first Via, whether it stands alone or in a list.
+    /// Replaces the first Via, alone or in a list.
     pub fn set_first_via(&mut self, via: impl Display) {
         let Some(at) = self
             .0
@@ -189,13 +191,13 @@ impl Headers {
             && to.tag().is_none()
             && let Some(value) = self.get("To")
         {
-            // The text stays as the peer wrote it: some compare it octet by octet.
+            // The text stays as the peer wrote it: some peers compare it octet by octet.
             let value = format!("{value};tag={tag}");
             self.set("To", value);
         }
     }
 
-    /// Copies what a response takes over from its request.
+    /// Copies the header fields that a response takes from its request.
     pub(super) fn copy_for_response(&mut self, request: &Self, status: StatusCode) {
         for name in ["Via", "From", "To", "Call-ID", "CSeq"] {
             self.0.extend(
@@ -220,7 +222,7 @@ impl Headers {
         }
     }
 
-    /// As parsed, which is clean already.
+    /// Adds a parsed header field, which needs no check.
     pub(super) fn push_parsed(&mut self, name: &str, value: String) {
         self.0.push(Header {
             name: name.to_owned(),

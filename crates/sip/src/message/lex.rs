@@ -16,7 +16,7 @@ pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(&byte)
 }
 
-/// Splits a list at its commas: those outside of quotes and of angle brackets.
+/// Splits a list at the commas outside of quotes and angle brackets.
 ///
 /// # Errors
 /// A quote or bracket that does not end; an empty item; more than [`MAX_LIST`] items.
@@ -43,7 +43,7 @@ pub fn split_list(text: &str) -> Result<Vec<&str>, SyntaxError> {
     }
 }
 
-/// `text` up to the first `separator` outside of quotes and angle brackets, and what follows it.
+/// Splits `text` at the first `separator` outside of quotes and angle brackets.
 pub(super) fn split_first(text: &str, separator: u8) -> Result<(&str, Option<&str>), SyntaxError> {
     let mut quoted = false;
     let mut escaped = false;
@@ -78,7 +78,7 @@ pub(super) fn split_first(text: &str, separator: u8) -> Result<(&str, Option<&st
     Ok((text, None))
 }
 
-/// The quoted string at the start of `text`, with its quotes, and what follows it.
+/// Returns the quoted string at the start of `text`, with its quotes, and the rest.
 pub(super) fn take_quoted(text: &str) -> Result<(&str, &str), SyntaxError> {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -95,7 +95,7 @@ pub(super) fn take_quoted(text: &str) -> Result<(&str, &str), SyntaxError> {
     Err(SyntaxError("quoted string does not end"))
 }
 
-/// `text` without the quotes around it and the escapes in it, if it is quoted; else as it is.
+/// Removes the quotes around `text` and the escapes in it, if it is quoted.
 #[must_use]
 pub fn unquote(text: &str) -> Cow<'_, str> {
     let Some(inner) = text
@@ -119,7 +119,7 @@ pub fn unquote(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// `text` as a quoted string. Line ends become spaces.
+/// Quotes `text`. Line ends become spaces.
 #[must_use]
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len().saturating_add(2));
@@ -135,7 +135,7 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// `text` with its %-escapes replaced. What they stand for that is no UTF-8 becomes U+FFFD; broken escapes stay.
+/// Replaces the %-escapes of `text`. Octets that are not UTF-8 become U+FFFD; broken escapes stay.
 #[must_use]
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
@@ -168,13 +168,13 @@ fn hex_pair(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((digit(high)? << 4 | digit(low)?, rest))
 }
 
-/// `text` with %-escapes for all that may not stand in the user part of a URI.
+/// Escapes all characters that may not stand in the user part of a URI.
 #[must_use]
 pub fn escape_user(text: &str) -> String {
     escape(text, b"&=+$,;?/")
 }
 
-/// `text` with %-escapes for all but the unreserved characters and `also`.
+/// Escapes all characters but the unreserved ones and those of `also`.
 pub(super) fn escape(text: &str, also: &[u8]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -192,7 +192,7 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte)
 }
 
-/// Whether `text` is made of unreserved characters, of `also`, and of whole escapes.
+/// Whether `text` consists of unreserved characters, characters of `also`, and whole escapes.
 pub(super) fn is_escaped(text: &str, also: &[u8]) -> bool {
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -210,7 +210,7 @@ pub(super) fn is_escaped(text: &str, also: &[u8]) -> bool {
     true
 }
 
-/// A number of digits only. Leading zeros are allowed.
+/// Reads a number of digits only. Leading zeros are allowed.
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, SyntaxError> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -24,12 +24,12 @@ pub enum Method {
     Notify,
     Subscribe,
     Publish,
-    /// A method that we know nothing of.
+    /// Another method.
     Other(String),
 }
 
 impl Method {
-    /// As on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,10 +1,12 @@
 //! SIP messages: parsed, built, written.
 //!
-//! [`Message::parse`] takes one whole message. What every element needs of it (Via, From, To, Call-ID, CSeq; of requests
-//! also Contact, Route, Max-Forwards and Expires, where present) is well-formed afterwards. All other header fields are
-//! kept as text, and are parsed by the typed getters of [`Headers`].
+//! [`Message::parse`] takes one whole message. Afterwards the header fields that every element
+//! needs are well-formed: Via, From, To, Call-ID and CSeq; in requests also Contact, Route,
+//! Max-Forwards and Expires, where present. All other header fields stay text, which the typed
+//! getters of [`Headers`] parse.
 //!
-//! Content-Length is not among the headers: [`Message::parse`] takes it off, [`Message::to_bytes`] writes it.
+//! Content-Length is not among the headers: [`Message::parse`] removes it, [`Message::to_bytes`]
+//! writes it.
 
 mod address;
 mod error;
@@ -39,16 +41,16 @@ pub use via::Via;
 /// A SIP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// What asks.
+    /// A request.
     Request(Request),
-    /// What answers.
+    /// A response.
     Response(Response),
 }
 
 /// A request (RFC 3261 section 7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// The method.
     pub method: Method,
     /// The Request-URI.
     pub uri: Uri,
@@ -72,7 +74,7 @@ pub struct Response {
 }
 
 impl Message {
-    /// The header fields.
+    /// Returns the header fields.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         match self {
@@ -81,7 +83,7 @@ impl Message {
         }
     }
 
-    /// The header fields, to be changed.
+    /// Returns the header fields for changes.
     pub fn headers_mut(&mut self) -> &mut Headers {
         match self {
             Self::Request(request) => &mut request.headers,
@@ -89,7 +91,7 @@ impl Message {
         }
     }
 
-    /// The body.
+    /// Returns the body.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         match self {
@@ -100,7 +102,7 @@ impl Message {
 }
 
 impl Request {
-    /// A request without header fields.
+    /// Makes a request without header fields.
     #[must_use]
     pub fn new(method: Method, uri: Uri) -> Self {
         Self {
@@ -119,7 +121,7 @@ impl Request {
 }
 
 impl Response {
-    /// A response with the usual reason phrase, without header fields.
+    /// Makes a response with the usual reason phrase, without header fields.
     #[must_use]
     pub fn new(status: StatusCode) -> Self {
         Self {
@@ -130,8 +132,9 @@ impl Response {
         }
     }
 
-    /// The response to `request`, with its Via, From, To, Call-ID and CSeq (RFC 3261 section 8.2.6.2), and for 100 its
-    /// Timestamp. A tag for To is the caller's to add ([`Headers::set_to_tag`]), as are Record-Route and Contact.
+    /// Makes the response to `request`, with its Via, From, To, Call-ID and CSeq (RFC 3261 section
+    /// 8.2.6.2), and for 100 its Timestamp. The caller adds the tag of To
+    /// ([`Headers::set_to_tag`]), Record-Route and Contact.
     #[must_use]
     pub fn to(request: &Request, status: StatusCode) -> Self {
         let mut response = Self::new(status);

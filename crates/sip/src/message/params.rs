@@ -9,14 +9,14 @@ use super::lex::{
 };
 use super::parse::MAX_LIST;
 
-/// Parameters in their order: `;name=value;flag`. Names are found whatever their case.
+/// Parameters in their order: `;name=value;flag`. Lookups ignore the case of a name.
 ///
 /// Values are kept as on the wire: quoted in header fields, escaped in URIs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Params(Vec<(String, Option<String>)>);
 
 impl Params {
-    /// No parameters.
+    /// Makes an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -28,19 +28,20 @@ impl Params {
         self.find(name).is_some()
     }
 
-    /// The value of a parameter as on the wire. `None` if there is no such parameter, or it has no value.
+    /// Returns the value of a parameter as on the wire, or `None` if it is absent or has no value.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.find(name).and_then(|(_, value)| value.as_deref())
     }
 
-    /// The value of a header field's parameter without quotes.
+    /// Returns the value of a header field's parameter without quotes.
     #[must_use]
     pub fn unquoted(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name).map(unquote)
     }
 
-    /// Sets a parameter, or adds it at the end. The value is written as it is: [`super::quote`] it if need be.
+    /// Sets a parameter, or adds it at the end. The value is written as it is, so the caller quotes
+    /// it where needed ([`super::quote`]).
     pub fn set(&mut self, name: &str, value: Option<&str>) {
         let value = value.map(str::to_owned);
         match self
@@ -53,20 +54,20 @@ impl Params {
         }
     }
 
-    /// Takes a parameter away.
+    /// Removes a parameter.
     pub fn remove(&mut self, name: &str) {
         self.0
             .retain(|(other, _)| !other.eq_ignore_ascii_case(name));
     }
 
-    /// All parameters in their order.
+    /// Returns all parameters in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_deref()))
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -78,7 +79,7 @@ impl Params {
             .find(|(other, _)| other.eq_ignore_ascii_case(name))
     }
 
-    /// Parameters of a header field: what follows the first semicolon.
+    /// Parses the parameters of a header field: the text after the first semicolon.
     pub(super) fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut params = Self::new();
         let mut rest = Some(text);
@@ -97,7 +98,7 @@ impl Params {
         Ok(params)
     }
 
-    /// Parameters of a URI: what follows the first semicolon.
+    /// Parses the parameters of a URI: the text after the first semicolon.
     pub(super) fn parse_uri(text: &str) -> Result<Self, SyntaxError> {
         let mut params = Self::new();
         for param in text.split(';') {
@@ -124,7 +125,7 @@ impl Params {
         Ok(())
     }
 
-    /// The value of a URI's parameter whose name may be escaped, without escapes.
+    /// Returns the value of a URI's parameter without escapes. Its name may be escaped.
     pub(super) fn unescaped(&self, name: &str) -> Option<Option<Cow<'_, str>>> {
         let (_, value) = self
             .0
@@ -134,10 +135,11 @@ impl Params {
     }
 }
 
-/// What may stand unescaped in a parameter of a URI, besides unreserved characters.
+/// Characters that may stand unescaped in a parameter of a URI, besides unreserved ones.
 const URI_ALSO: &[u8] = b"[]/:&+$";
 
-/// A token, an address, a quoted string, or other text without spaces and controls.
+/// Whether the text may be a value: a token, an address, a quoted string, or other text without
+/// spaces and controls.
 fn header_value(text: &str) -> Result<&str, SyntaxError> {
     if text.starts_with('"') {
         let (quoted, rest) = take_quoted(text)?;

@@ -1,4 +1,4 @@
-//! Bytes into messages.
+//! Parses messages.
 
 use super::error::{HeaderError, ParseError, ParseErrorKind, SyntaxError};
 use super::headers::{Headers, same_name};
@@ -8,16 +8,17 @@ use super::status::StatusCode;
 use super::uri::Uri;
 use super::{Message, Request, Response};
 
-/// A message has no more octets than this.
+/// The maximum number of octets of a message.
 pub const MAX_MESSAGE: usize = 65_536;
-/// A message has no more header fields than this.
+/// The maximum number of header fields of a message.
 pub const MAX_HEADER_LINES: usize = 128;
-/// The value of a header field, unfolded, has no more octets than this.
+/// The maximum number of octets of an unfolded value.
 pub const MAX_HEADER_VALUE: usize = 16_384;
-/// A list, over all lines of its header field, has no more items than this; a value no more parameters.
+/// The maximum number of items of a list, over all lines of its header field, and of parameters of
+/// a value.
 pub const MAX_LIST: usize = 64;
 
-/// What follows the header fields, and how long it is to be.
+/// The octets after the header fields, and the length of the body.
 struct Head<'a> {
     start: Start,
     headers: Headers,
@@ -31,13 +32,13 @@ enum Start {
 }
 
 impl Message {
-    /// Parses one whole message. Octets beyond Content-Length are left out; without Content-Length the body is all that
-    /// follows the header fields (RFC 3261 section 18.3).
+    /// Parses one whole message. Octets beyond Content-Length are dropped; without Content-Length
+    /// the body is all that follows the header fields (RFC 3261 section 18.3).
     ///
-    /// Line ends may be LF alone. Text that is no UTF-8 is kept with U+FFFD in its place.
+    /// Line ends may be LF alone. Octets that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
-    /// It is none that can be used. The error tells how it is answered.
+    /// The message cannot be used. The error has the response.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() > MAX_MESSAGE {
             return Err(ParseError::unanswered(ParseErrorKind::TooLarge("message")));
@@ -144,7 +145,7 @@ fn parse_head(bytes: &[u8]) -> Result<Head<'_>, ParseError> {
     })
 }
 
-/// The Content-Length of a head, without any check of the rest. A head without one has no body.
+/// Returns the Content-Length of a message header, without checking the rest: 0 if there is none.
 pub(crate) fn declared_length(head: &[u8]) -> Result<usize, SyntaxError> {
     let mut lengths = Vec::new();
     let (_, mut rest) = take_line(head).unwrap_or((&[], &[]));
@@ -159,7 +160,7 @@ pub(crate) fn declared_length(head: &[u8]) -> Result<usize, SyntaxError> {
     Ok(content_length(&lengths)?.unwrap_or(0))
 }
 
-/// Several Content-Length that say the same are let pass.
+/// Several equal values of Content-Length are accepted.
 fn content_length(lengths: &[String]) -> Result<Option<usize>, SyntaxError> {
     let mut agreed = None;
     for text in lengths {
@@ -228,14 +229,15 @@ fn parse_header(line: &str) -> Result<(&str, &str), SyntaxError> {
     Ok((name, value))
 }
 
-/// The first line without its end, and what follows it.
+/// Returns the first line without its end, and the rest.
 fn take_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|&byte| byte == b'\n')?;
     let (line, rest) = bytes.split_at_checked(end)?;
     Some((line.strip_suffix(b"\r").unwrap_or(line), rest.get(1..)?))
 }
 
-/// The first line together with those that continue it, which start with space (RFC 3261 section 7.3.1).
+/// Returns the first line with its continuation lines, which start with space (RFC 3261 section
+/// 7.3.1).
 fn take_folded(bytes: &[u8]) -> Option<(String, &[u8])> {
     let (line, mut rest) = take_line(bytes)?;
     let mut text = String::from_utf8_lossy(line).into_owned();
@@ -250,7 +252,7 @@ fn take_folded(bytes: &[u8]) -> Option<(String, &[u8])> {
     Some((text, rest))
 }
 
-/// What transactions and routing stand on.
+/// Checks the header fields that transactions and routing need.
 fn check(start: &Start, headers: &Headers) -> Result<(), ParseErrorKind> {
     let wrong = ParseErrorKind::Header;
     if headers.vias().map_err(wrong)?.is_empty() {

@@ -12,7 +12,7 @@ macro_rules! statuses {
         impl StatusCode {
             $(pub const $name: Self = Self($code);)*
 
-            /// The usual phrase; for codes without one that of their class.
+            /// Returns the usual phrase, or that of the class for codes without one.
             #[must_use]
             pub fn reason(self) -> &'static str {
                 match self.0 {
@@ -92,13 +92,13 @@ statuses! {
 }
 
 impl StatusCode {
-    /// The status of this code, if it is one: 100 to 699.
+    /// Returns the status of a code from 100 to 699.
     #[must_use]
     pub fn new(code: u16) -> Option<Self> {
         (100..700).contains(&code).then_some(Self(code))
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn code(self) -> u16 {
         self.0

@@ -1,21 +1,24 @@
-//! Telephone numbers of URIs: `tel:` URIs, and user parts that are written like them (RFC 3966, RFC 3261 section 19.1.1).
+//! Telephone numbers of URIs: `tel:` URIs, and user parts that are written like them (RFC 3966, RFC
+//! 3261 section 19.1.1).
 
 use super::lex::unescape;
 
 /// Characters between digits, which do not count (RFC 3966 section 3).
 const SEPARATORS: [char; 4] = ['-', '.', '(', ')'];
 
-/// What tells that a text is a telephone number.
+/// The evidence that a text is a telephone number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marked {
     /// The scheme `tel:`, or the parameter `user=phone`.
     Yes,
-    /// Nothing but the number itself: a `+`, or digits alone. Other text is the name of a user, whatever is in it.
+    /// Only the number itself: a `+`, or digits alone. Other text is the name of a user.
     No,
 }
 
-/// Returns the number of a `telephone-subscriber` without its parameters, such as `;tgrp=…` (RFC 4904), `;rn=…` (RFC 4694) and
-/// `;phone-context=…`, and without visual separators. Returns `None` if the text is no telephone number.
+/// Returns the number of a `telephone-subscriber` without its parameters, such as `;tgrp=…` (RFC
+/// 4904), `;rn=…` (RFC 4694) and
+/// `;phone-context=…`, and without visual separators. Returns `None` if the text is no telephone
+/// number.
 pub(super) fn number(text: &str, marked: Marked) -> Option<String> {
     let (subscriber, has_params) = match text.split_once(';') {
         Some((subscriber, _)) => (subscriber, true),

@@ -14,16 +14,16 @@ use super::method::Method;
 use super::parse::MAX_LIST;
 use super::via::Via;
 
-/// A list of tokens of which some may be there several times: compared without case.
+/// Lists of tokens that may be repeated. Their tokens compare without case.
 fn has_token(list: &[String], token: &str) -> bool {
     list.iter().any(|item| item.eq_ignore_ascii_case(token))
 }
 
 impl Headers {
-    /// The value of a header field that may be there once.
+    /// Parses a header field that may be there once.
     ///
     /// # Errors
-    /// It is there twice, or does not parse.
+    /// The header field is there twice, or does not parse.
     pub fn typed<T: FromStr<Err = SyntaxError>>(
         &self,
         name: &'static str,
@@ -34,10 +34,10 @@ impl Headers {
             .map_err(|problem| HeaderError { name, problem })
     }
 
-    /// The text of a header field that may be there once.
+    /// Returns the text of a header field that may be there once.
     ///
     /// # Errors
-    /// It is there twice.
+    /// The header field is there twice.
     pub fn single(&self, name: &'static str) -> Result<Option<&str>, HeaderError> {
         let mut all = self.all(name);
         let first = all.next();
@@ -50,7 +50,7 @@ impl Headers {
         }
     }
 
-    /// The items of a header field that is a list, over all its lines.
+    /// Parses the items of a list, over all lines of its header field.
     ///
     /// # Errors
     /// An item does not parse, or there are more than [`MAX_LIST`].
@@ -71,7 +71,7 @@ impl Headers {
         Ok(items)
     }
 
-    /// The items of a list of tokens, as text: Require, Supported, Allow-Events and the like.
+    /// Returns the items of a list of tokens: Require, Supported, Allow-Events and the like.
     ///
     /// # Errors
     /// The list is malformed.
@@ -80,13 +80,14 @@ impl Headers {
         Ok(tokens.into_iter().map(|token| token.0).collect())
     }
 
-    /// Whether a list of tokens holds `token`, whatever its case. A malformed list holds nothing.
+    /// Whether a list of tokens contains `token`, whatever its case. A malformed list contains
+    /// nothing.
     #[must_use]
     pub fn has_token(&self, name: &'static str, token: &str) -> bool {
         self.tokens(name).is_ok_and(|list| has_token(&list, token))
     }
 
-    /// The first Via.
+    /// Returns the first Via.
     ///
     /// # Errors
     /// It is malformed.
@@ -102,7 +103,7 @@ impl Headers {
         first.parse().map(Some).map_err(error)
     }
 
-    /// All Via, the newest first.
+    /// Returns all Via, the newest first.
     ///
     /// # Errors
     /// One is malformed, or there are too many.
@@ -161,7 +162,7 @@ impl Headers {
         Ok(Contacts::These(self.typed_list("Contact")?))
     }
 
-    /// The first contact that is an address: the remote target of a dialog.
+    /// Returns the first contact that is an address: the remote target of a dialog.
     ///
     /// # Errors
     /// Contact is malformed.
@@ -172,7 +173,8 @@ impl Headers {
         })
     }
 
-    /// Addresses of Route, Record-Route, Path, Service-Route, P-Asserted-Identity, Alert-Info and others that are lists of such.
+    /// Parses a list of addresses: Route, Record-Route, Path, Service-Route, P-Asserted-Identity,
+    /// Alert-Info and others.
     ///
     /// # Errors
     /// One is malformed, or there are too many.
@@ -180,7 +182,7 @@ impl Headers {
         self.typed_list(name)
     }
 
-    /// Route, in the order of the way.
+    /// Returns Route, the next hop first.
     ///
     /// # Errors
     /// One is malformed.
@@ -188,7 +190,7 @@ impl Headers {
         self.addresses("Route")
     }
 
-    /// Record-Route, as in the message: a UAC's route set is the reverse.
+    /// Returns Record-Route as in the message. The route set of a UAC is the reverse.
     ///
     /// # Errors
     /// One is malformed.
@@ -196,7 +198,7 @@ impl Headers {
         self.addresses("Record-Route")
     }
 
-    /// A number: Expires, Min-Expires, Min-SE (its parameters are left out), RSeq, Max-Forwards.
+    /// Returns a number, without parameters: Expires, Min-Expires, Min-SE, RSeq, Max-Forwards.
     ///
     /// # Errors
     /// It is malformed, too large for `T`, or there twice.

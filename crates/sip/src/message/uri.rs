@@ -19,7 +19,7 @@ pub enum Uri {
     Other {
         /// The scheme, in lower case.
         scheme: String,
-        /// What follows the colon.
+        /// The text after the colon.
         rest: String,
     },
 }
@@ -39,7 +39,7 @@ pub struct SipUri {
     pub port: Option<u16>,
     /// `;transport=tcp;lr` and the like.
     pub params: Params,
-    /// What follows the question mark, escaped: `Replaces=…&Subject=…`.
+    /// The header fields after the question mark, escaped: `Replaces=…&Subject=…`.
     pub headers: Option<String>,
 }
 
@@ -72,7 +72,8 @@ impl Uri {
         }
     }
 
-    /// Whom it names: the [subscriber](SipUri::subscriber) of a `sip:` URI, or the number of a `tel:` URI. `None` for other schemes.
+    /// Returns the [subscriber](SipUri::subscriber) of a `sip:` URI, or the number of a `tel:` URI.
+    /// Returns `None` for other schemes.
     #[must_use]
     pub fn subscriber(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -84,7 +85,7 @@ impl Uri {
         }
     }
 
-    /// Whether both name the same (RFC 3261 section 19.1.4).
+    /// Whether both URIs are equivalent (RFC 3261 section 19.1.4).
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         match (self, other) {
@@ -95,7 +96,7 @@ impl Uri {
 }
 
 impl SipUri {
-    /// `sip:host`.
+    /// Makes `sip:host`.
     #[must_use]
     pub fn new(host: Host) -> Self {
         Self {
@@ -109,28 +110,29 @@ impl SipUri {
         }
     }
 
-    /// With a user part, which is escaped.
+    /// Sets the user part, and escapes it.
     #[must_use]
     pub fn with_user(mut self, user: &str) -> Self {
         self.user = Some(escape_user(user));
         self
     }
 
-    /// With a port.
+    /// Sets the port.
     #[must_use]
     pub fn with_port(mut self, port: Option<u16>) -> Self {
         self.port = port;
         self
     }
 
-    /// The user part without escapes.
+    /// Returns the user part without escapes.
     #[must_use]
     pub fn user_name(&self) -> Option<Cow<'_, str>> {
         self.user.as_deref().map(unescape)
     }
 
-    /// Whom the user part names. Of a telephone number the parameters and visual separators do not count (RFC 3261 section 19.1.1,
-    /// RFC 3966): `77-1600;tgrp=g1` with `user=phone` is 771600. All else is the name of a user, as it is without escapes.
+    /// Returns the name in the user part. A telephone number loses its parameters and visual
+    /// separators (RFC 3261 section 19.1.1, RFC 3966): `77-1600;tgrp=g1` with `user=phone` is
+    /// 771600. All other text is the name of a user, without escapes.
     #[must_use]
     pub fn subscriber(&self) -> Option<Cow<'_, str>> {
         let user = self.user.as_deref()?;
@@ -143,13 +145,13 @@ impl SipUri {
         number.or_else(|| self.user_name())
     }
 
-    /// The `transport` parameter as on the wire.
+    /// Returns the `transport` parameter as on the wire.
     #[must_use]
     pub fn transport(&self) -> Option<&str> {
         self.params.get("transport")
     }
 
-    /// The header fields of the URI, without escapes.
+    /// Returns the header fields of the URI, without escapes.
     pub fn header_fields(&self) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         self.headers
             .as_deref()
@@ -162,7 +164,7 @@ impl SipUri {
             })
     }
 
-    /// Whether both name the same (RFC 3261 section 19.1.4).
+    /// Whether both URIs are equivalent (RFC 3261 section 19.1.4).
     #[must_use]
     pub fn matches(&self, other: &Self) -> bool {
         let same_text = |one: &Option<String>, other: &Option<String>| {
@@ -170,7 +172,7 @@ impl SipUri {
         };
         // Parameters that count even if only one of the two has them.
         let always = |name: &str| ["user", "ttl", "method", "maddr", "transport"].contains(&name);
-        // Of a parameter that is there twice, which it must not be, the first counts.
+        // The first of repeated parameters counts; the grammar forbids repetitions.
         let fits = |one: &Params, other: &Params| {
             one.iter().all(|(name, _)| {
                 let name = unescape(name).to_ascii_lowercase();
@@ -319,7 +321,7 @@ impl FromStr for Host {
                 .map_err(|_| SyntaxError("malformed IPv6 address"))?;
             return Ok(Self::Address(address.into()));
         }
-        // Underscores are not in the grammar, but in names that are in use.
+        // Underscores are not in the grammar, but in names that are used.
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if text.is_empty() || text.len() > 255 || !text.bytes().all(fits) {
             return Err(SyntaxError("malformed host"));

@@ -11,21 +11,21 @@ use super::uri::{Host, parse_hostport};
 /// The start of a branch that is unique in space and time (RFC 3261 section 8.1.1.7).
 const COOKIE: &str = "z9hG4bK";
 
-/// One hop of a request's way.
+/// One hop of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Via {
     /// The transport as on the wire: `UDP`, `TCP`, `TLS`, `WS`, `WSS`, or another token.
     pub transport: String,
-    /// Who sent it.
+    /// The host of the sender.
     pub host: Host,
-    /// The port to which the response goes, if one is given.
+    /// The port for the response, if there is one.
     pub port: Option<u16>,
     /// `branch`, `rport`, `received` and others.
     pub params: Params,
 }
 
 impl Via {
-    /// A Via with `branch` and, so that the response comes back through NAT, `rport` (RFC 3581).
+    /// Makes a Via with `branch`, and with `rport`, so that the response passes NAT (RFC 3581).
     #[must_use]
     pub fn new(transport: &str, host: Host, port: Option<u16>, branch: &str) -> Self {
         let mut params = Params::new();
@@ -39,13 +39,13 @@ impl Via {
         }
     }
 
-    /// The branch as it is.
+    /// Returns the branch.
     #[must_use]
     pub fn branch(&self) -> Option<&str> {
         self.params.get("branch")
     }
 
-    /// The branch if it is unique: it starts with `z9hG4bK` and has more than that.
+    /// Returns the branch if it is unique: longer than its prefix `z9hG4bK`.
     #[must_use]
     pub fn unique_branch(&self) -> Option<&str> {
         self.branch().filter(|branch| {
@@ -56,13 +56,13 @@ impl Via {
         })
     }
 
-    /// The `sent-by`: host and port as the sender gave them.
+    /// Returns `sent-by`: host and port as the sender gave them.
     #[must_use]
     pub fn sent_by(&self) -> (&Host, Option<u16>) {
         (&self.host, self.port)
     }
 
-    /// The `received` address. Brackets around an IPv6 address are let pass.
+    /// Returns the `received` address. Brackets around an IPv6 address are accepted.
     #[must_use]
     pub fn received(&self) -> Option<std::net::IpAddr> {
         let text = self.params.get("received")?;
@@ -72,7 +72,7 @@ impl Via {
             .ok()
     }
 
-    /// The number of `rport`, if it has one.
+    /// Returns the number of `rport`, if it has one.
     #[must_use]
     pub fn rport(&self) -> Option<u16> {
         self.params.get("rport")?.parse().ok()

@@ -1,9 +1,9 @@
-//! Messages as bytes.
+//! Writes messages.
 
 use super::{Headers, Message, Request, Response};
 
 impl Message {
-    /// The message as it goes to the wire, with Content-Length.
+    /// Writes the message, with Content-Length.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -14,7 +14,7 @@ impl Message {
 }
 
 impl Request {
-    /// The request as it goes to the wire, with Content-Length.
+    /// Writes the request, with Content-Length.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         write(
@@ -26,7 +26,7 @@ impl Request {
 }
 
 impl Response {
-    /// The response as it goes to the wire, with Content-Length.
+    /// Writes the response, with Content-Length.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let reason = self.reason.replace(['\r', '\n'], " ");

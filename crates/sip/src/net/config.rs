@@ -1,4 +1,4 @@
-//! What an endpoint is told.
+//! The configuration of an endpoint.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,56 +11,58 @@ use crate::message::Host;
 /// Where and how an endpoint listens and connects.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// Where to listen. TCP, TLS and WebSockets can be connected out without; UDP can not.
+    /// The addresses to listen on. TCP, TLS and WebSockets can connect without one, UDP cannot.
     pub listen: Vec<Listen>,
-    /// What is written into Via and Contact in place of the addresses listened on, for instance that of a NAT.
+    /// The host for Via and Contact that replaces the addresses listened on, for instance that of a
+    /// NAT.
     pub public: Option<Host>,
     /// Certificates.
     pub tls: TlsFiles,
-    /// The path of WebSockets that we connect to. Empty: `/`.
+    /// The path of WebSockets to connect to. Empty means `/`.
     pub websocket_path: String,
-    /// DNS servers in place of the system's.
+    /// DNS servers that replace the system's.
     pub name_servers: Vec<SocketAddr>,
-    /// Whether nothing is listened on before the first command.
+    /// Whether sockets are opened only by the first command.
     pub when_needed: bool,
-    /// What bounds connections.
+    /// The limits of connections.
     pub limits: Limits,
-    /// What the agent is told. To its `locals` those are added that `listen` and `public` make.
+    /// The options of the agent. `listen` and `public` add to its `locals`.
     pub agent: Options,
 }
 
 /// An address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listen {
-    /// What is spoken there.
+    /// The transport.
     pub transport: Transport,
-    /// The address. Port 0 is any that is free. `[::]` takes IPv6 only.
+    /// The address. Port 0 means any free port. `[::]` takes IPv6 only.
     pub address: SocketAddr,
 }
 
 /// PEM files.
 #[derive(Debug, Clone, Default)]
 pub struct TlsFiles {
-    /// The certificate that is shown, with its chain: to those who connect, and to servers that ask for one.
+    /// The certificate with its chain, for peers that connect and for servers that ask for one.
     pub certificate: Option<PathBuf>,
     /// Its key.
     pub key: Option<PathBuf>,
-    /// Authorities that are trusted beside the system's.
+    /// Authorities to trust beside the system's.
     pub authorities: Option<PathBuf>,
 }
 
 /// What bounds connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at once. Beyond, accepted ones are closed, and of ours the one unused for longest. A quarter is kept for ours.
+    /// Connections at once. Beyond that, accepted ones are closed, and of ours the one unused for
+    /// longest. A quarter is reserved for ours.
     pub connections: usize,
     /// Accepted connections of one address at once.
     pub connections_per_address: usize,
-    /// How long connecting may take, with all handshakes.
+    /// The time limit of connecting, with all handshakes.
     pub connect: Duration,
-    /// For how long an accepted connection may bring no whole message or keep-alive.
+    /// The time after which an accepted connection without a whole message or keep-alive is closed.
     pub idle: Duration,
-    /// How often a connection that we made is kept alive.
+    /// The interval of keep-alives on our connections.
     pub keep_alive: Duration,
 }
 

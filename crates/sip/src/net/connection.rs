@@ -1,4 +1,5 @@
-//! One connection: made or accepted, its handshakes, and what is common to streams and WebSockets.
+//! One connection, made or accepted: its handshakes, and the parts common to streams and
+//! WebSockets.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -19,33 +20,33 @@ use super::config::Limits;
 use super::sockets::Arrival;
 use super::{stream, tls, websocket};
 
-/// For how long the peer's kernel may leave what was sent without an answer.
+/// The time that sent data may stay unacknowledged by the peer's kernel.
 const UNANSWERED: Duration = Duration::from_secs(32);
 
-/// What is under TLS and WebSockets.
+/// The byte stream under TLS and WebSockets.
 pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// A connection that is to be.
+/// A connection before its handshakes.
 pub(super) struct Connection {
     pub id: ConnectionId,
     pub transport: Transport,
     pub remote: SocketAddr,
     pub limits: Limits,
-    /// What is to be sent. When its other end is dropped, the connection ends.
+    /// Messages to send. When the other end is dropped, the connection ends.
     pub queue: mpsc::Receiver<Arc<[u8]>>,
     pub up: mpsc::Sender<Arrival>,
 }
 
-/// How it comes to be.
+/// The side that opens it.
 pub(super) enum Origin {
-    /// We connect; `host` is what the certificate has to be for.
+    /// We connect. The certificate has to name `host`.
     Out {
         host: Host,
         tls: TlsConnector,
         path: String,
     },
-    /// The peer did.
+    /// The peer connected.
     In {
         stream: TcpStream,
         tls: Option<TlsAcceptor>,
@@ -53,7 +54,7 @@ pub(super) enum Origin {
 }
 
 impl Connection {
-    /// Runs until it ends, and tells so.
+    /// Runs until it ends, and reports that.
     pub async fn run(mut self, origin: Origin) {
         let (id, up) = (self.id, self.up.clone());
         let ended = match self.open(origin).await {
@@ -63,7 +64,7 @@ impl Connection {
         if let Err(error) = ended {
             tracing::debug!(remote = %self.remote, transport = %self.transport, %error, "SIP connection ended");
         }
-        // Nobody hears it when the endpoint is gone.
+        // Nobody receives it when the endpoint is gone.
         let _ = up.send(Arrival::Ended(id)).await;
     }
 
@@ -139,7 +140,7 @@ enum Opened {
 }
 
 fn set_options(tcp: &TcpStream) {
-    // Neither is needed for it to work.
+    // It works without both.
     let _ = tcp.set_nodelay(true);
     let _ = socket2::SockRef::from(tcp).set_tcp_user_timeout(Some(UNANSWERED));
 }

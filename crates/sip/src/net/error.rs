@@ -12,23 +12,23 @@ pub enum StartError {
     /// An address cannot be listened on.
     #[error("cannot listen on {}/{}: {error}", listen.address, listen.transport.param())]
     Listen {
-        /// Which.
+        /// The address.
         listen: Listen,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
-    /// TLS is to be listened on, but there is no certificate or key for it.
+    /// There is a TLS listener without a certificate or key.
     #[error("TLS needs a certificate and a key")]
     NoCertificate,
-    /// A file of certificates or of a key is of no use.
+    /// A file of certificates or of a key cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// rustls refuses.
+    /// rustls refuses the configuration.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] tokio_rustls::rustls::Error),
 }

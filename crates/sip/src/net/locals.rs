@@ -1,4 +1,4 @@
-//! What is written into Via and Contact.
+//! The hosts for Via and Contact.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,8 @@ use crate::message::Host;
 
 use super::config::Listen;
 
-/// How peers reach us: an entry for each that is listened on, and one for each transport that we only connect by.
+/// Returns our addresses for peers: an entry for each listener, and one for each transport that
+/// only connects.
 pub(super) fn locals(listening: &[Listen], public: Option<&Host>) -> Vec<Local> {
     let mut locals: Vec<Local> = listening
         .iter()
@@ -29,7 +30,7 @@ pub(super) fn locals(listening: &[Listen], public: Option<&Host>) -> Vec<Local> 
         if locals.iter().any(|local| local.transport == transport) {
             continue;
         }
-        // Nobody can connect to it: what comes, comes by the connection that we made.
+        // Nobody can connect to it: messages come by our connection.
         let host = match transport {
             // RFC 7118 section 5.3.
             Transport::Ws | Transport::Wss => {
@@ -51,7 +52,8 @@ pub(super) fn locals(listening: &[Listen], public: Option<&Host>) -> Vec<Local> 
     locals
 }
 
-/// The address that others are told: that of the socket, or if it is on all, one of this machine that others can reach.
+/// Returns the address for peers: that of the socket, or if it listens on all, one of this machine
+/// that others can reach.
 fn shown(address: SocketAddr) -> IpAddr {
     if !address.ip().is_unspecified() {
         return address.ip();

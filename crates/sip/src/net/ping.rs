@@ -1,4 +1,4 @@
-//! Asks a SIP server whether it is there, without an endpoint.
+//! A check whether a SIP server responds, without an endpoint.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,28 +18,28 @@ use super::error::StartError;
 use super::resolver::Resolver;
 use super::tls::{Tls, server_name};
 
-/// How long after a datagram the next one leaves, twice as long after each (T1 of RFC 3261).
+/// The interval to the second datagram, doubled with each (T1 of RFC 3261).
 const RETRY: Duration = Duration::from_millis(500);
-/// Bytes that are read at once from a stream.
+/// The size of a read from a stream.
 const READ: usize = 4 << 10;
 
-/// Why a SIP server is not known to be there.
+/// The reason why a SIP server does not respond.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PingError {
-    /// The URI names a transport that nobody knows.
+    /// The URI names an unknown transport.
     #[error("its transport is unknown")]
     Transport,
-    /// DNS leads nowhere.
+    /// DNS has no address.
     #[error("its name leads nowhere: {0}")]
     Locate(#[from] LocateError),
     /// The certificates for TLS cannot be used.
     #[error(transparent)]
     Tls(#[from] StartError),
-    /// The network says so.
+    /// The network reports an error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Something else is there.
+    /// The other side does not speak SIP.
     #[error("what answers is no SIP server: {0}")]
     Stream(#[from] StreamError),
     /// It has no address.
@@ -48,7 +48,7 @@ pub enum PingError {
 }
 
 /// Asks the SIP server at `uri` by OPTIONS (RFC 3261 section 11), from a socket of its own, and
-/// waits for any response. There is no limit of time. Of WebSockets, only the connection is tried.
+/// waits for any response, without a time limit. For WebSockets it only connects.
 ///
 /// Tries one address of the server after the other, and returns the error of the last one.
 pub async fn ping(uri: &SipUri, tls: &TlsFiles) -> Result<(), PingError> {
@@ -143,7 +143,7 @@ async fn by_stream(
     }
 }
 
-/// Writes the request. `call` tells its response from others.
+/// Writes the request. `call` identifies its response.
 fn options(uri: &SipUri, transport: Transport, local: SocketAddr, call: u64) -> Vec<u8> {
     let uri = Uri::from(uri.clone());
     let mut request = Request::new(Method::Options, uri.clone());
@@ -164,7 +164,7 @@ fn options(uri: &SipUri, transport: Transport, local: SocketAddr, call: u64) -> 
     request.to_bytes()
 }
 
-/// Whether a message is a response to that request.
+/// Whether a message is the response to that request.
 fn answers(message: &[u8], call: u64) -> bool {
     match Message::parse(message) {
         Ok(Message::Response(response)) => {
@@ -176,13 +176,13 @@ fn answers(message: &[u8], call: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use tokio::net::TcpListener;
 
     use super::*;
     use crate::message::{Response, StatusCode};
 
-    /// What a server says to a request, if it is one.
+    /// Returns the response of a server to a request.
     fn answer(request: &[u8]) -> Vec<u8> {
         let Ok(Message::Request(request)) = Message::parse(request) else {
             panic!("{:?}", String::from_utf8_lossy(request));
@@ -201,7 +201,7 @@ mod tests {
         let uri = server(&format!("sip:{}", socket.local_addr().unwrap()));
         tokio::spawn(async move {
             let mut buffer = [0; 1_500];
-            // The first request is lost, and others' messages are no answer.
+            // The first request is lost, and messages of others do not count.
             socket.recv_from(&mut buffer).await.unwrap();
             let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
             let right = answer(buffer.get(..length).unwrap());

@@ -15,18 +15,18 @@ use tokio::time::timeout;
 use crate::flow::Target;
 use crate::locate::{Answer, Destination, Locate, LocateError, Naptr, Query, Reach, Srv, Step};
 
-/// How long one question may take, with all repetitions.
+/// The time limit of one query, with all repetitions.
 const LIMIT: Duration = Duration::from_secs(8);
 
-/// Asks DNS as the system does.
+/// A resolver like the system's.
 #[derive(Debug, Clone)]
 pub(super) struct Resolver {
-    /// `None` if the system has no configuration: nothing is found then.
+    /// `None` if the system has no configuration. All queries fail then.
     hickory: Option<TokioResolver>,
 }
 
 impl Resolver {
-    /// With the system's servers, or with these.
+    /// Makes a resolver with the system's servers, or with these.
     pub fn new(name_servers: &[SocketAddr]) -> Self {
         let provider = TokioRuntimeProvider::default();
         let builder = if name_servers.is_empty() {
@@ -54,7 +54,7 @@ impl Resolver {
         }
     }
 
-    /// The targets of a destination.
+    /// Returns the targets of a destination.
     pub async fn locate(
         &self,
         destination: Destination,
@@ -108,7 +108,7 @@ impl Resolver {
         let Some(hickory) = &self.hickory else {
             return Vec::new();
         };
-        // With a dot at the end no search list is applied.
+        // A dot at the end disables the search list.
         let found = timeout(LIMIT, hickory.lookup(format!("{name}."), kind)).await;
         let Ok(Ok(found)) = found else {
             return Vec::new();
@@ -148,7 +148,7 @@ fn srv(data: RData) -> Option<Srv> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
     use std::net::Ipv4Addr;
 

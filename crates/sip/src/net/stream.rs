@@ -1,4 +1,4 @@
-//! TCP and TLS: messages one after the other, kept alive by line ends (RFC 5626 section 4.4.1).
+//! Messages over TCP and TLS, with keep-alives of line ends (RFC 5626 section 4.4.1).
 
 use std::io::{self, ErrorKind};
 
@@ -11,7 +11,7 @@ use crate::framing::{Frame, PING, PONG, Role, Stream};
 use super::connection::{Connection, Wire};
 use super::sockets::Arrival;
 
-/// Read at once.
+/// The size of a read.
 const READ: usize = 16 << 10;
 
 pub(super) async fn serve(
@@ -63,7 +63,7 @@ pub(super) async fn serve(
             },
         }
         if let Some(bytes) = answer {
-            // A peer that does not read is not waited for.
+            // Nothing waits for a peer that does not read.
             let written = async {
                 writer.write_all(&bytes).await?;
                 writer.flush().await
@@ -75,7 +75,7 @@ pub(super) async fn serve(
     }
 }
 
-/// The time after that long.
+/// Returns the time after that interval.
 pub(super) fn later(wait: std::time::Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(wait).unwrap_or(now)

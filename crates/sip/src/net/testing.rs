@@ -1,5 +1,5 @@
 //! A certificate for tests.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::LazyLock;
 

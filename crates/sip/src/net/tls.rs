@@ -14,11 +14,11 @@ use crate::message::Host;
 use super::config::TlsFiles;
 use super::error::StartError;
 
-/// The certificate that we show, with its key.
+/// Our certificate with its key.
 type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 impl TlsFiles {
-    /// Whether the files can be used.
+    /// Checks the files.
     pub fn check(&self) -> Result<(), StartError> {
         connector(self)?;
         if self.certificate.is_some() {
@@ -28,19 +28,20 @@ impl TlsFiles {
     }
 }
 
-/// Both sides of TLS. They can change while connections are open, which go on as they are. Cheap to clone.
+/// Both sides of TLS. They can change while connections are open, which stay as they are. Cheap to
+/// clone.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<Mutex<Sides>>);
 
 struct Sides {
     connector: TlsConnector,
     acceptor: Option<TlsAcceptor>,
-    /// The certificate that is shown.
+    /// The certificate.
     chain: Vec<CertificateDer<'static>>,
 }
 
 impl Tls {
-    /// `is_listening`: connections by TLS are accepted, too.
+    /// Reads the files. `is_listening` says that connections by TLS are accepted, too.
     pub(super) fn new(files: &TlsFiles, is_listening: bool) -> Result<Self, StartError> {
         let sides = Sides::read(files, is_listening)?;
         Ok(Tls(Arc::new(Mutex::new(sides))))
@@ -54,8 +55,8 @@ impl Tls {
         self.sides().acceptor.clone()
     }
 
-    /// Reads the files again, for connections that come from now on. Returns whether the certificate is another one. An error
-    /// changes nothing.
+    /// Reads the files again, for new connections. Returns whether the certificate has changed. An
+    /// error changes nothing.
     pub(super) fn reload(&self, files: &TlsFiles) -> Result<bool, StartError> {
         let is_listening = self.sides().acceptor.is_some();
         let new = Sides::read(files, is_listening)?;
@@ -86,10 +87,10 @@ impl Sides {
     }
 }
 
-/// Our side of connections that we make.
+/// Returns the client side.
 fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
     let mut roots = RootCertStore::empty();
-    // A system without authorities is no reason not to speak UDP.
+    // UDP works without authorities.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = &files.authorities {
         for certificate in certificates(path)? {
@@ -107,7 +108,7 @@ fn connector(files: &TlsFiles) -> Result<TlsConnector, StartError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Our side of connections that we accept.
+/// Returns the server side.
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
     let (chain, key) = identity(files)?.ok_or(StartError::NoCertificate)?;
     let provider = Arc::new(crypto::aws_lc_rs::default_provider());
@@ -117,7 +118,8 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The name that the certificate of a server has to be for: the domain of the URI (RFC 5922 section 7.3).
+/// Returns the name that a server's certificate must have: the domain of the URI (RFC 5922 section
+/// 7.3).
 pub(super) fn server_name(host: &Host) -> Option<ServerName<'static>> {
     match host {
         Host::Name(name) => ServerName::try_from(name.clone()).ok(),

@@ -1,4 +1,4 @@
-//! Datagrams, and what the network says of those that did not arrive.
+//! Datagrams, and the errors of those that did not arrive.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -19,12 +19,12 @@ use crate::message::MAX_MESSAGE;
 
 use super::sockets::Arrival;
 
-/// Asked of the kernel, so that a burst waits there.
+/// The socket buffers to ask the kernel for, so that a burst waits there.
 const RECEIVE_BUFFER: usize = 1 << 20;
-/// Room for what the kernel says of a datagram that did not arrive.
+/// The buffer for the kernel's report of a lost datagram.
 const CONTROL_ROOM: usize = 512;
 
-/// Binds a socket that is told of ICMP errors.
+/// Binds a socket that gets ICMP errors.
 pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -35,7 +35,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
-    // A smaller one works, too.
+    // A smaller buffer works, too.
     let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
     if address.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
@@ -49,15 +49,15 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
 /// Sends a datagram at once.
 ///
 /// # Errors
-/// It cannot go there. That there is no room for it now is none: it is lost as on the network.
+/// It cannot be sent there. A full buffer is no error: the datagram is lost as on the network.
 pub(super) fn send(socket: &UdpSocket, bytes: &[u8], remote: SocketAddr) -> io::Result<()> {
-    // Not by tokio, which does not try before it has heard that there is room.
+    // tokio would wait for readiness before its first attempt.
     let socket = SockRef::from(socket);
     for _ in 0..8 {
         match socket.send_to(bytes, &remote.into()) {
             Ok(_) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            // What became of an earlier datagram to somebody else is told first, once for each.
+            // Errors of earlier datagrams to others come first, once each.
             Err(error) if is_icmp(&error) => {}
             Err(error) => return Err(error),
         }
@@ -65,7 +65,7 @@ pub(super) fn send(socket: &UdpSocket, bytes: &[u8], remote: SocketAddr) -> io::
     Ok(())
 }
 
-/// Errors that may be about an earlier datagram.
+/// Whether an error may be about an earlier datagram.
 fn is_icmp(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -73,7 +73,7 @@ fn is_icmp(error: &io::Error) -> bool {
     )
 }
 
-/// Receives until nobody listens any more.
+/// Receives until nobody listens.
 pub(super) async fn receive(socket: Arc<UdpSocket>, local: SocketAddr, up: mpsc::Sender<Arrival>) {
     let mut buffer = vec![0; MAX_MESSAGE];
     loop {
@@ -92,7 +92,7 @@ pub(super) async fn receive(socket: Arc<UdpSocket>, local: SocketAddr, up: mpsc:
                 }
             }
         }
-        // What became of a datagram that was sent is an error here, too; the other queue says which.
+        // The error of a sent datagram is reported here, too; the error queue has its address.
         let Ok((length, remote)) = socket.try_recv_from(&mut buffer) else {
             continue;
         };
@@ -115,7 +115,8 @@ pub(super) async fn receive(socket: Arc<UdpSocket>, local: SocketAddr, up: mpsc:
     }
 }
 
-/// Where the next datagram was sent to that did not arrive. `Ok(None)` if it is something else that the kernel says.
+/// Returns the address of the next datagram that did not arrive, or `Ok(None)` for another report
+/// of the kernel.
 fn lost(socket: &UdpSocket) -> io::Result<Option<SocketAddr>> {
     let mut control = vec![0; CONTROL_ROOM];
     let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -130,7 +131,7 @@ fn lost(socket: &UdpSocket) -> io::Result<Option<SocketAddr>> {
         })
         .any(|error| is_icmp(&error) || error.kind() == ErrorKind::NetworkUnreachable)
     });
-    // The address of such a message is that of the datagram, not of who complains.
+    // The address in the report is that of the datagram, not of the host that sent the ICMP error.
     let address = told.address.and_then(|address| {
         address
             .as_sockaddr_in()

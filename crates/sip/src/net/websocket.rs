@@ -1,4 +1,4 @@
-//! WebSockets: a message in each of theirs (RFC 7118).
+//! WebSockets with a SIP message in each message (RFC 7118).
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::connection::{Connection, Wire};
 use super::sockets::Arrival;
 use super::stream::later;
 
-/// What is spoken (RFC 7118 section 4).
+/// The subprotocol (RFC 7118 section 4).
 const SUBPROTOCOL: &str = "sip";
 
 pub(super) type Socket = WebSocketStream<Box<dyn Wire>>;
 
-/// Our side of a WebSocket that we connect.
+/// The client side of a WebSocket.
 pub(super) async fn connect(
     wire: Box<dyn Wire>,
     secure: bool,
@@ -45,7 +45,7 @@ pub(super) async fn connect(
     Ok(socket)
 }
 
-/// Our side of a WebSocket that the peer connects. One that does not speak SIP is refused.
+/// The server side of a WebSocket. A client that does not speak SIP is refused.
 #[expect(clippy::result_large_err, reason = "the type is the library's")]
 pub(super) async fn accept(wire: Box<dyn Wire>) -> io::Result<Socket> {
     let choose = |request: &Request, mut response: Response| {
@@ -97,7 +97,7 @@ pub(super) async fn serve(
                     None => return Ok(()),
                 };
                 deadline = later(quiet);
-                // Pings are answered by the library, when it reads on.
+                // The library answers pings at its next read.
                 let bytes = match &read {
                     Message::Text(text) => text.as_bytes(),
                     Message::Binary(bytes) => bytes.as_ref(),
@@ -123,12 +123,12 @@ pub(super) async fn serve(
             written.map_err(|_| ErrorKind::TimedOut)?.map_err(broken)?;
         }
     }
-    // The peer need not hear it.
+    // The peer may be gone.
     let _ = timeout(connection.limits.connect, socket.close(None)).await;
     Ok(())
 }
 
-/// Text if it is UTF-8, since browsers cannot read the other kind at once.
+/// Makes a text message of UTF-8, since browsers cannot read binary messages at once.
 fn message(bytes: &Arc<[u8]>) -> Message {
     match std::str::from_utf8(bytes) {
         Ok(text) => Message::text(text),

@@ -9,30 +9,30 @@ use crate::message::{Message, Method, Request, Response, Via};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Sent; no answer yet. Calling of INVITE, Trying of others.
+    /// Sent; no response yet. Calling of INVITE, Trying of others.
     Calling,
-    /// A provisional answer came.
+    /// A provisional response came.
     Proceeding,
-    /// A final answer came, for INVITE one that is not 2xx.
+    /// A final response came; for INVITE, one other than 2xx.
     Completed,
-    /// INVITE only: a 2xx came, more may.
+    /// INVITE only: a 2xx came, and more may.
     Accepted,
 }
 
-/// What to do about an answer.
+/// The action on a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Tell it.
+    /// Deliver it.
     Deliver,
     /// It is a repetition.
     Absorb,
-    /// It is a repetition: send the ACK again.
+    /// Send the ACK again, for a repetition.
     AckAgain,
-    /// Send the ACK and tell it.
+    /// Send the ACK, and deliver it.
     AckAndDeliver,
 }
 
-/// What to do when a deadline has come.
+/// The action on a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -45,19 +45,19 @@ pub(super) enum Due {
 pub(super) struct Client {
     pub(super) route: Route,
     pub(super) branch: Arc<str>,
-    /// The request as it was sent.
+    /// The request as sent.
     pub(super) bytes: Arc<[u8]>,
     /// INVITE only, for its ACK and CANCEL.
     pub(super) invite: Option<Box<Request>>,
-    /// The ACK to an answer that is not 2xx.
+    /// The ACK to a response other than 2xx.
     pub(super) ack: Option<Arc<[u8]>>,
     method: Method,
     state: State,
-    /// The interval to the next but one repetition.
+    /// The interval to the repetition after the next.
     interval: Duration,
     resend: Option<Instant>,
     dead: Option<Instant>,
-    /// When waiting ends in any case.
+    /// The time when the transaction ends in any case.
     ends: Option<Instant>,
 }
 
@@ -99,12 +99,12 @@ impl Client {
         &self.method
     }
 
-    /// Whether nothing came back yet.
+    /// Whether there is no response yet.
     pub(super) fn is_unanswered(&self) -> bool {
         self.state == State::Calling
     }
 
-    /// Whether a final answer is still to come.
+    /// Whether the final response is still to come.
     pub(super) fn is_pending(&self) -> bool {
         matches!(self.state, State::Calling | State::Proceeding)
     }
@@ -133,7 +133,7 @@ impl Client {
         Due::Resend
     }
 
-    /// Gives up waiting at `at`, whatever the state (RFC 3261 section 9.1: a CANCEL that has no effect).
+    /// Ends the wait at `at`, in any state (RFC 3261 section 9.1: a CANCEL without effect).
     pub(super) fn end_by(&mut self, at: Instant) {
         if self.is_pending() {
             self.ends = Some(at);
@@ -146,7 +146,8 @@ impl Client {
         let reliable = self.route.transport().is_reliable();
         match (self.is_invite(), self.state) {
             (true, State::Calling | State::Proceeding) if status.is_provisional() => {
-                // From now on the transaction lasts as long as the phone rings, unless it is being cancelled.
+                // From now on the transaction lasts as long as the phone rings, unless it is
+                // cancelled.
                 self.dead = self.ends;
                 self.state = State::Proceeding;
                 self.resend = None;
@@ -184,19 +185,19 @@ impl Client {
         }
     }
 
-    /// The ACK to `response`, which is not 2xx (RFC 3261 section 17.1.1.3).
+    /// Makes the ACK to `response`, which is not 2xx (RFC 3261 section 17.1.1.3).
     pub(super) fn acknowledge(&self, response: &Response) -> Option<Request> {
         let mut ack = self.sibling(Method::Ack)?;
         ack.headers.set("To", response.headers.get("To")?);
         Some(ack)
     }
 
-    /// The CANCEL of this INVITE (RFC 3261 section 9.1).
+    /// Makes the CANCEL of this INVITE (RFC 3261 section 9.1).
     pub(super) fn cancel(&self) -> Option<Request> {
         self.sibling(Method::Cancel)
     }
 
-    /// A request that belongs to this INVITE hop by hop.
+    /// Makes a request that belongs to this INVITE hop by hop.
     fn sibling(&self, method: Method) -> Option<Request> {
         let invite = self.invite.as_deref()?;
         let mut request = Request::new(method, invite.uri.clone());

@@ -1,15 +1,17 @@
-//! What a request is matched by (RFC 3261 section 17.2.3).
+//! The keys that match requests to transactions (RFC 3261 section 17.2.3).
 
 use std::fmt::Write as _;
 
 use crate::message::{Method, Request};
 
-/// What makes two requests the same, or an ACK or CANCEL belong to an INVITE.
+/// The key of a request. A repetition has the same, and so have the ACK and the CANCEL of an
+/// INVITE.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ServerKey(String);
 
 impl ServerKey {
-    /// The key of a request, or of the INVITE that an ACK belongs to. `None` if a header is missing.
+    /// Returns the key of a request, or that of the INVITE of an ACK. Returns `None` if a header
+    /// field is missing.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let method = if request.method == Method::Ack {
             &Method::Invite
@@ -19,7 +21,7 @@ impl ServerKey {
         Self::with(request, method)
     }
 
-    /// The key of the INVITE that a CANCEL belongs to.
+    /// Returns the key of the INVITE that a CANCEL is for.
     pub(super) fn of_cancelled(request: &Request) -> Option<Self> {
         Self::with(request, &Method::Invite)
     }
@@ -36,7 +38,8 @@ impl ServerKey {
                 via.port.unwrap_or(0)
             );
         } else {
-            // As in RFC 2543: there is no unique branch. An ACK has the To tag of our answer, so To is left out.
+            // RFC 2543: there is no unique branch. An ACK has the To tag of our response, so To is
+            // left out.
             let from = request.headers.from().ok()??;
             let cseq = request.headers.cseq().ok()??;
             let _ = write!(
@@ -55,10 +58,11 @@ impl ServerKey {
     }
 }
 
-/// What is equal in copies of a request that came on different ways (RFC 3261 section 8.2.2.2). `None` within a dialog.
+/// Returns the key that copies of a request share which came on different routes (RFC 3261 section
+/// 8.2.2.2). Returns `None` within a dialog.
 ///
-/// That has the Request-URI: who is here twice is two user agents, and a proxy that forks a call to both (a ring group) sends the same
-/// request but for that.
+/// The key includes the Request-URI: a proxy that forks a call to two accounts here (a ring group)
+/// sends requests that differ in nothing else.
 pub(super) fn merge_key(request: &Request) -> Option<String> {
     if request.headers.to().ok()??.tag().is_some() || request.method == Method::Cancel {
         return None;

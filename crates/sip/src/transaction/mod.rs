@@ -1,56 +1,29 @@
-//! Transactions (RFC 3261 section 17, with RFC 6026 and RFC 4320): requests and their answers, repeated until they arrive.
+//! Transactions (RFC 3261 section 17, with RFC 6026 and RFC 4320): requests and responses, repeated
+//! until they arrive.
 //!
-//! [`Transactions`] knows neither sockets nor clocks. [`Transactions::receive`] takes a message and says at once what is new in
-//! it; what time brings comes from [`Transactions::poll`]. The table is bounded.
+//! [`Transactions`] knows neither sockets nor clocks. [`Transactions::receive`] takes a message and
+//! returns its news at once; [`Transactions::poll`] returns the results of deadlines. The table is
+//! bounded.
 
 mod client;
 mod key;
 mod server;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use self::client::{Client, Step};
 use self::key::{ServerKey, merge_key};
 use self::server::Server;
+pub use self::timers::Timers;
 use crate::deadlines::Deadlines;
 use crate::flow::{ConnectionId, Flow, Route, Transport};
 use crate::message::{Message, Method, Request, Response};
-
-/// The timers of RFC 3261 (table 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timers {
-    /// T1: an estimate of the round trip.
-    pub t1: Duration,
-    /// T2: the longest interval between repetitions.
-    pub t2: Duration,
-    /// T4: how long a message may stay in the network.
-    pub t4: Duration,
-    /// 64*T1: how long a transaction waits for an answer, and a 2xx for its ACK.
-    pub timeout: Duration,
-}
-
-impl Default for Timers {
-    fn default() -> Self {
-        Self {
-            t1: Duration::from_millis(500),
-            t2: Duration::from_secs(4),
-            t4: Duration::from_secs(5),
-            timeout: Duration::from_secs(32),
-        }
-    }
-}
-
-impl Timers {
-    /// Timer D: how long an INVITE that was refused stays, so that its ACK can be repeated.
-    fn completed(&self) -> Duration {
-        self.timeout.max(Duration::from_secs(32))
-    }
-}
 
 /// A transaction that we began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,54 +39,54 @@ enum Key {
     Server(ServerId),
 }
 
-/// Octets of requests that server transactions keep, in all.
+/// The maximum number of octets of requests that server transactions keep in all.
 const MOST_OCTETS: usize = 64 << 20;
 
-/// A request that belongs to no transaction yet.
+/// A request without a transaction.
 #[derive(Debug)]
 pub struct NewRequest {
-    /// The request; its first Via says where it came from (`received`, `rport`).
+    /// The request. Its first Via has its source (`received`, `rport`).
     pub request: Arc<Request>,
-    /// The way on which it came.
+    /// The flow on which it came.
     pub flow: Flow,
-    /// The way of its answers.
+    /// The route of its responses.
     pub route: Route,
     key: ServerKey,
     size: usize,
 }
 
-/// What is new in a message.
+/// The news in a message.
 #[derive(Debug)]
 pub enum Received {
-    /// Nothing: a repetition, or it belongs to nothing.
+    /// No news: a repetition, or a message without a transaction.
     Nothing,
-    /// A request, for which [`Transactions::accept`] opens a transaction. Not ACK.
+    /// A request other than ACK. [`Transactions::accept`] opens its transaction.
     Request(NewRequest),
-    /// An ACK that is not for a transaction of this table: that of a 2xx, or a stray one.
+    /// An ACK without a transaction in this table: that of a 2xx, or a stray one.
     Ack(NewRequest),
-    /// An answer to a request of ours.
+    /// A response to a request of ours.
     Response(ClientId, Arc<Response>),
 }
 
-/// What time brought.
+/// The result of a deadline, or of a network error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// No answer came in time.
+    /// No response came in time.
     TimedOut(ClientId),
     /// The request could not be sent.
     Unreachable(ClientId),
-    /// A client transaction that had its answer is gone; a 2xx that comes again is not told any more.
+    /// A client transaction with a response is gone. A repeated 2xx is not reported any more.
     ClientEnded(ClientId),
     /// A server transaction is gone.
     ServerEnded(ServerId),
 }
 
-/// What [`Transactions`] wants done.
+/// An output of [`Transactions`].
 #[derive(Debug)]
 pub enum Output {
-    /// Bytes to be sent.
+    /// Bytes to send.
     Transmit(Route, Arc<[u8]>),
-    /// Something to be told.
+    /// An event.
     Event(Event),
 }
 
@@ -129,7 +102,7 @@ pub struct Transactions {
     most: usize,
     next: u64,
     clients: HashMap<ClientId, Client>,
-    /// Clients by branch; of a branch, CANCEL is a transaction of its own.
+    /// Clients by branch. CANCEL is a transaction of its own.
     branches: HashMap<(Arc<str>, bool), ClientId>,
     servers: HashMap<ServerId, Server>,
     keys: HashMap<ServerKey, ServerId>,
@@ -142,7 +115,7 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// A table for at most `most` transactions.
+    /// Makes a table for at most `most` transactions.
     #[must_use]
     pub fn new(timers: Timers, most: usize) -> Self {
         Self {
@@ -161,31 +134,31 @@ impl Transactions {
         }
     }
 
-    /// How many transactions there are.
+    /// The number of transactions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.clients.len().saturating_add(self.servers.len())
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many answers belonged to no request.
+    /// The number of responses that matched no request.
     #[must_use]
     pub fn stray(&self) -> u64 {
         self.stray
     }
 
-    /// When [`Self::timeout`] is to be called.
+    /// Returns when [`Self::timeout`] is to be called.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadlines.next()
     }
 
-    /// The next output, until there are none.
+    /// Returns the next output.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -286,14 +259,14 @@ impl Transactions {
         }
     }
 
-    /// The copy of `new` that came before it on another way and is still at work (RFC 3261 section 8.2.2.2): `new` is to be
-    /// answered with 482.
+    /// Whether a copy of `new` came before it on another route and has no final response yet (RFC
+    /// 3261 section 8.2.2.2). `new` gets 482 then.
     #[must_use]
     pub fn merged(&self, new: &NewRequest) -> bool {
         merge_key(&new.request).is_some_and(|key| self.merges.contains_key(&key))
     }
 
-    /// The INVITE that a CANCEL is for, if its transaction is there.
+    /// Returns the INVITE that a CANCEL is for, if its transaction is there.
     #[must_use]
     pub fn cancelled(&self, cancel: &NewRequest) -> Option<ServerId> {
         self.keys
@@ -301,7 +274,7 @@ impl Transactions {
             .copied()
     }
 
-    /// Opens a transaction for a request. `reserved`: may use the last quarter of the table.
+    /// Opens a transaction for a request. With `reserved` it may use the last quarter of the table.
     ///
     /// # Errors
     /// There is no room.
@@ -328,25 +301,26 @@ impl Transactions {
         Ok(id)
     }
 
-    /// The request of a server transaction.
+    /// Returns the request of a server transaction.
     #[must_use]
     pub fn request_of(&self, id: ServerId) -> Option<&Arc<Request>> {
         self.servers.get(&id).map(|server| &server.request)
     }
 
-    /// The way on which the request of a server transaction came.
+    /// Returns the flow on which the request of a server transaction came.
     #[must_use]
     pub fn flow_of(&self, id: ServerId) -> Option<&Flow> {
         self.servers.get(&id).map(|server| &server.flow)
     }
 
-    /// Whether a server transaction still owes its final answer.
+    /// Whether a server transaction has no final response yet.
     #[must_use]
     pub fn is_owed(&self, id: ServerId) -> bool {
         self.servers.get(&id).is_some_and(Server::is_pending)
     }
 
-    /// Answers. Gives back the bytes that were sent; `None` if the transaction is gone or has its final answer.
+    /// Sends a response. Returns the sent bytes, or `None` if the transaction is gone or has its
+    /// final response.
     pub fn respond(
         &mut self,
         now: Instant,
@@ -366,17 +340,17 @@ impl Transactions {
         Some((route, bytes))
     }
 
-    /// Answers a request for which there is no transaction: its repetition is a new request.
+    /// Responds to a request without a transaction. Its repetition is a new request.
     pub fn respond_stateless(&mut self, route: Route, response: &Response) {
         self.send(route, response.to_bytes().into());
     }
 
-    /// Sends what belongs to no transaction: the ACK to a 2xx, a 2xx once more.
+    /// Sends a message without a transaction: the ACK to a 2xx, or a repeated 2xx.
     pub fn send(&mut self, route: Route, bytes: Arc<[u8]>) {
         self.outputs.push_back(Output::Transmit(route, bytes));
     }
 
-    /// Sends a request, whose first Via has a branch that no other has.
+    /// Sends a request. The branch of its first Via must be unique.
     ///
     /// # Errors
     /// There is no room.
@@ -396,7 +370,8 @@ impl Transactions {
         Ok(self.begin(now, request, branch, route))
     }
 
-    /// Sends CANCEL for an INVITE, and gives the INVITE 64*T1 to end. `None` if it has its final answer.
+    /// Sends CANCEL for an INVITE, and gives the INVITE 64*T1 to end. Returns `None` if it has its
+    /// final response.
     pub fn cancel(
         &mut self,
         now: Instant,
@@ -442,7 +417,7 @@ impl Transactions {
         id
     }
 
-    /// The bytes of a request of ours, and their way.
+    /// Returns the bytes of a request of ours, and their route.
     #[must_use]
     pub fn sent(&self, id: ClientId) -> Option<(&Route, &Arc<[u8]>)> {
         self.clients
@@ -450,7 +425,7 @@ impl Transactions {
             .map(|client| (&client.route, &client.bytes))
     }
 
-    /// Gives a request 64*T1 to be answered, however far it is.
+    /// Gives a request 64*T1 for its response, in any state.
     pub fn give_up(&mut self, now: Instant, id: ClientId) {
         if let Some(client) = self.clients.get_mut(&id) {
             client.end_by(now + self.timers.timeout);
@@ -459,12 +434,13 @@ impl Transactions {
         }
     }
 
-    /// Forgets a request whose answer nobody waits for.
+    /// Forgets a request whose response nobody waits for.
     pub fn forget(&mut self, id: ClientId) {
         self.remove_client(id);
     }
 
-    /// The far end refused what was sent, or no connection to it came about: requests that wait for it have failed.
+    /// The far end refused messages, or there is no connection to it: the requests that wait for it
+    /// have failed.
     pub fn unreachable(&mut self, transport: Transport, remote: SocketAddr) {
         self.fail(|client| {
             let route = &client.route;
@@ -472,7 +448,7 @@ impl Transactions {
         });
     }
 
-    /// A connection is gone: requests that were sent over it and have had no answer have failed.
+    /// A connection is gone: the requests over it without a response have failed.
     pub fn closed(&mut self, connection: ConnectionId) {
         self.fail(|client| client.is_unanswered() && client.route.connection() == Some(connection));
     }
@@ -576,9 +552,10 @@ impl Transactions {
     }
 }
 
-/// The way of answers (RFC 3261 section 18.2.2, RFC 3581), after `received` and `rport` are noted in the first Via.
+/// Returns the route of responses (RFC 3261 section 18.2.2, RFC 3581), and notes `received` and
+/// `rport` in the first Via.
 ///
-/// `maddr` is not followed: answers go to no other host than the one that asked.
+/// `maddr` does not count: responses go to no other host than the source of the request.
 fn answer_route(flow: &Flow, request: &mut Request) -> Option<Route> {
     let mut via = request.headers.via().ok()??;
     let source = canonical(flow.remote.ip());
@@ -603,7 +580,7 @@ fn answer_route(flow: &Flow, request: &mut Request) -> Option<Route> {
     Some(Route::Flow(Flow { remote, ..*flow }))
 }
 
-/// An IPv4 address that an IPv6 socket gave, as IPv4.
+/// Returns the IPv4 address in a mapped IPv6 address of a socket.
 fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }

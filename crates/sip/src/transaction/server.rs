@@ -1,4 +1,5 @@
-//! One server transaction (RFC 3261 section 17.2, with the Accepted state of RFC 6026 and the rules of RFC 4320).
+//! One server transaction (RFC 3261 section 17.2, with the Accepted state of RFC 6026 and the rules
+//! of RFC 4320).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,17 +11,17 @@ use crate::message::{Method, Request, StatusCode};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Not answered, or provisionally. Proceeding of INVITE; Trying of others.
+    /// No final response. Proceeding of INVITE; Trying of others.
     Proceeding,
-    /// Answered, for INVITE with other than 2xx.
+    /// A final response was sent; for INVITE, one other than 2xx.
     Completed,
     /// INVITE only: ACK came.
     Confirmed,
-    /// INVITE only: answered with 2xx.
+    /// INVITE only: 2xx was sent.
     Accepted,
 }
 
-/// What to do when a deadline has come.
+/// The action on a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -37,7 +38,7 @@ pub(super) struct Server {
     pub(super) request: Arc<Request>,
     /// Octets of the request.
     pub(super) size: usize,
-    /// The latest answer.
+    /// The latest response.
     pub(super) last: Option<Arc<[u8]>>,
     state: State,
     interval: Duration,
@@ -52,7 +53,8 @@ impl Server {
         new: &NewRequest,
         merge: Option<String>,
     ) -> Self {
-        // Who sent another request than INVITE has given up by then, and must not be answered (RFC 4320).
+        // The sender of another request than INVITE has stopped waiting by then, and must not get a
+        // response (RFC 4320).
         let dead = (new.request.method != Method::Invite).then(|| now + timers.timeout);
         Self {
             key: new.key.clone(),
@@ -73,7 +75,7 @@ impl Server {
         self.request.method == Method::Invite
     }
 
-    /// Whether a final answer is still owed.
+    /// Whether the final response is still to come.
     pub(super) fn is_pending(&self) -> bool {
         self.state == State::Proceeding
     }
@@ -94,7 +96,7 @@ impl Server {
         Due::Resend
     }
 
-    /// An answer is about to be sent. Whether it may be.
+    /// Notes a response. Returns whether it may be sent.
     pub(super) fn respond(&mut self, now: Instant, timers: &Timers, status: StatusCode) -> bool {
         let reliable = self.flow.transport.is_reliable();
         match self.state {
@@ -122,12 +124,12 @@ impl Server {
         }
     }
 
-    /// The request came again. Whether the latest answer is to be sent again.
+    /// Whether the latest response is to be sent again for a repeated request.
     pub(super) fn repeated(&self) -> bool {
         matches!(self.state, State::Proceeding | State::Completed)
     }
 
-    /// ACK came. Whether it was for this transaction; else it is for the 2xx.
+    /// Takes an ACK. Returns whether it was for this transaction; otherwise it is for the 2xx.
     pub(super) fn acknowledged(&mut self, now: Instant, timers: &Timers) -> bool {
         match self.state {
             State::Completed if self.is_invite() => {

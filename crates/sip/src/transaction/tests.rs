@@ -1,4 +1,6 @@
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
+use std::time::Duration;
 
 use super::*;
 use crate::flow::Target;

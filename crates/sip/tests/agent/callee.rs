@@ -1,5 +1,5 @@
-//! Whose a request outside of dialogs is: each row of the table in docs/sip.md#who-is-called, and those who lie to be called in the
-//! place of somebody else.
+//! The receivers of requests outside of dialogs: each row of the table in
+//! docs/sip.md#who-is-called, and attempts to get calls of others by lies.
 
 use std::net::SocketAddr;
 
@@ -14,8 +14,8 @@ const MALLORY: AccountId = AccountId::new(2);
 const BOB: AccountId = AccountId::new(3);
 const TRUNK: AccountId = AccountId::new(9);
 
-/// A provider with two addresses in DNS and one that is not there, an exchange with a trunk, Mallory's own server, and somebody
-/// who has to do with nobody.
+/// A provider with two addresses in DNS and one that is not there, an exchange with a trunk,
+/// Mallory's own server, and a stranger.
 const PROVIDER: usize = 0;
 const SECOND_OF_PROVIDER: usize = 1;
 const UNLISTED: usize = 2;
@@ -51,7 +51,7 @@ fn registered(identity: &str) -> Profile {
     }
 }
 
-/// Registered by way of a server that is not that of the identity.
+/// Registers at a server that is not that of the identity.
 fn by_proxy(identity: &str, node: usize) -> Profile {
     Profile {
         outbound_proxy: Some(uri(&format!("sip:{}", at(node)))),
@@ -72,7 +72,7 @@ impl Table {
         let mut world = World::new(Weather::FAIR, 1);
         let names = [
             ("provider.test", vec![at(PROVIDER), at(SECOND_OF_PROVIDER)]),
-            // Whoever owns a domain says what it has for addresses.
+            // The owner of a domain chooses its addresses.
             (
                 "evil.test",
                 vec![
@@ -108,7 +108,7 @@ impl Table {
             .command(SERVER, Command::SetAccount { account, profile });
     }
 
-    /// Registers an account at a node that takes it; gives its Contact.
+    /// Registers an account at a node that accepts it. Returns its Contact.
     fn register(&mut self, account: AccountId, profile: Profile, node: usize) -> String {
         self.set(account, profile);
         let request = self.world.next_request(node, SECOND);
@@ -123,7 +123,7 @@ impl Table {
         contact
     }
 
-    /// Whom a request reaches: an account, and the trunks of where it comes from.
+    /// The receivers of a request: an account, and the trunks of its source.
     fn reaches(&mut self, from: usize, request: Request) -> (Option<AccountId>, Vec<AccountId>) {
         self.world.told(SERVER);
         self.world.send(from, SERVER, request);
@@ -198,7 +198,7 @@ fn a_contact_of_before_is_nobodys() {
     let mut table = Table::new();
     let old = table.register(ALICE, registered("sip:alice@provider.test"), PROVIDER);
     table.register(BOB, registered("sip:bob@provider.test"), PROVIDER);
-    // It is gone without having said so.
+    // It has vanished without a message.
     table.set(ALICE, profile("sip:elsewhere@far.test"));
     table
         .world
@@ -222,7 +222,7 @@ fn a_contact_of_before_is_nobodys() {
     let responses = table.world.responses(EXCHANGE, SECOND);
     assert_eq!(responses[0].status.code(), 404);
     assert!(table.world.told(SERVER).is_empty());
-    // Nor is whoever has its name now: it has a Contact of its own.
+    // The present owner of its name is not called either: it has its own Contact.
     table.register(ALICE, registered("sip:alice@provider.test"), PROVIDER);
     assert_eq!(
         table.called(PROVIDER, &old, "sip:alice@provider.test"),
@@ -317,12 +317,12 @@ fn a_registrar_calls_its_accounts_by_their_names() {
         [
             table.call(PROVIDER, &ours("alice")),
             table.call(PROVIDER, of_provider),
-            // A number of which the provider knows whose it is.
+            // A number that only the provider can assign.
             table.called(PROVIDER, &ours("4930"), of_provider),
         ]
     };
     assert_eq!(calls(&mut table), [Some(ALICE); 3]);
-    // Who says to be the same, but was taken by another server.
+    // An account with the same identity at another server.
     for profile in [
         profile(&ours("alice")),
         profile(of_provider),
@@ -394,7 +394,8 @@ fn other_addresses_of_a_registrars_domain_call_by_names_of_the_domain() {
     assert_eq!(table.call(PROVIDER, &ours("alice")), None);
 }
 
-/// Row: from the registrar, to a number that it alone knows, if no other account is registered there.
+/// Row: from the registrar, to a number that it alone knows, if no other account is registered
+/// there.
 #[test]
 fn a_number_that_only_the_registrar_knows_is_its_only_accounts() {
     let mut table = Table::new();
@@ -404,7 +405,7 @@ fn a_number_that_only_the_registrar_knows_is_its_only_accounts() {
     for from in [SECOND_OF_PROVIDER, UNLISTED, STRANGER, EVIL] {
         assert_eq!(table.call(from, &number), None, "{from}");
     }
-    // What somebody else is called whose registrar is at the same name is no such number.
+    // The name of another account at the same registrar is no such number.
     table.register(BOB, registered("sip:bob@provider.test"), PROVIDER);
     assert_eq!(table.call(PROVIDER, &number), None);
 }
@@ -423,7 +424,8 @@ fn from_elsewhere_no_account_is_called_by_its_name() {
     }
 }
 
-/// Row: from the networks that are configured for it, to the name of an account without a registration.
+/// Row: from the networks that are configured for it, to the name of an account without a
+/// registration.
 #[test]
 fn guests_are_called_by_their_names_from_where_that_is_allowed() {
     let mut table = Table::with(|options| {
@@ -437,7 +439,8 @@ fn guests_are_called_by_their_names_from_where_that_is_allowed() {
     assert_eq!(table.call(STRANGER, &ours("bob")), Some(BOB));
     assert_eq!(table.call(UNLISTED, &ours("bob")), None);
     assert_eq!(table.call(STRANGER, &ours("nobody")), None);
-    // Who is registered is called by its registrar; and a registrar calls no guest, but whom it knows.
+    // Registered accounts are called by their registrar, and a registrar calls only its own
+    // accounts.
     table.register(ALICE, registered("sip:alice@provider.test"), PROVIDER);
     table.set(MALLORY, profile(&ours("alice")));
     assert_eq!(table.call(PROVIDER, &ours("alice")), Some(ALICE));
@@ -467,7 +470,7 @@ fn an_account_that_becomes_another_one_is_not_registered_where_it_was() {
     }
 }
 
-/// The rule is the same for all that comes outside of dialogs.
+/// The rule holds for all requests outside of dialogs.
 #[test]
 fn messages_transfers_and_options_follow_the_same_rule() {
     let mut table = Table::new();
@@ -489,7 +492,7 @@ fn messages_transfers_and_options_follow_the_same_rule() {
             assert_eq!(reached, expected, "{method} from {from} to {uri}");
         }
     }
-    // What is for nobody is told nobody: OPTIONS say who is there.
+    // Requests for nobody are not reported. OPTIONS show who is there.
     let mut table = Table::with(|_| {});
     let contact = table.register(ALICE, registered("sip:alice@provider.test"), PROVIDER);
     table.set(MALLORY, profile(&name));

@@ -1,4 +1,4 @@
-//! Calls, as they should go, and as they go in a bad network.
+//! Calls in a good and in a bad network.
 
 use portunus_sip::agent::{AgentEvent, Cause, Command};
 use portunus_sip::flow::Transport;
@@ -209,7 +209,7 @@ fn a_redirection_is_followed_within_bounds() {
         ["incoming", "ended Declined 302 Moved Temporarily"]
     );
     assert_eq!(world.told(carol), ["incoming", "acknowledged"]);
-    // In a circle.
+    // Redirections in a circle.
     let dave = world.agent("dave", moved("<sip:dave@192.0.2.4;n=1>, <sip:dave@192.0.2.4;n=2>, <sip:dave@192.0.2.4;n=3>, <sip:dave@192.0.2.4;n=4>, <sip:dave@192.0.2.4;n=5>, <sip:dave@192.0.2.4;n=6>, <sip:dave@192.0.2.4>"));
     world.invite(alice, 2, invite("sip:dave@192.0.2.4"));
     world.pass(MINUTE);
@@ -507,7 +507,7 @@ fn many_requests_in_a_call_arrive_in_their_order() {
                 .collect::<Vec<_>>(),
             "seed {seed}"
         );
-        // What still waits when the call ends has its answer before the end.
+        // Requests that wait at the end of the call get their answer before the end.
         world.told(alice);
         world.command(alice, press(20));
         world.command(alice, press(21));

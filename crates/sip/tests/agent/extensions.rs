@@ -1,4 +1,4 @@
-//! What requests of ours say that we can, and what becomes of those whose peers want something else (420, 421).
+//! The extensions in our requests, and the requests that peers want changed (420, 421).
 
 use portunus_sip::agent::{AgentEvent, Cause, Command, RequestId};
 use portunus_sip::message::{Method, Request};
@@ -19,7 +19,7 @@ fn number(request: &Request) -> u32 {
     request.headers.cseq().unwrap().unwrap().number
 }
 
-/// The INVITE that follows a refusal with these header fields. `None` if the call ends.
+/// Returns the INVITE after a refusal with these header fields, or `None` if the call ends.
 fn asked_again(code: u16, headers: &[(&str, &str)]) -> Option<(Request, Request)> {
     let (mut world, alice, bob) = calling();
     let first = world.next_request(bob, SECOND);
@@ -100,7 +100,7 @@ fn a_peer_that_insists_on_what_we_can_is_called_again_with_that() {
     let (first, again) = asked_again(421, &[("Require", "timer, 100REL")]).unwrap();
     assert!(!first.headers.has("Require"));
     assert_eq!(again.headers.get("Require"), Some("timer, 100REL"));
-    // It wants what we cannot do, or does not say what it wants.
+    // It wants an unknown extension, or names none.
     assert!(asked_again(421, &[("Require", "timer, precondition")]).is_none());
     assert!(asked_again(421, &[]).is_none());
 }

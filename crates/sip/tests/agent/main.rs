@@ -3,17 +3,19 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
 mod callee;
 mod calls;
+mod events;
 mod extensions;
-mod held;
+mod holds;
 mod large;
 mod races;
 mod random;
-mod refused;
+mod refusals;
 mod registrar;
 mod registrars;
 mod registration;
@@ -21,7 +23,6 @@ mod renegotiation;
 mod secrets;
 mod setup;
 mod subscriptions;
-mod told;
 mod torture;
 mod transfer;
 mod world;

@@ -1,4 +1,4 @@
-//! What crosses, comes twice, too late or never.
+//! Messages that cross, arrive twice, too late or never.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ fn cancel_waits_for_a_provisional_answer_unless_told_otherwise() {
     assert_eq!(methods(&requests), ["INVITE"]);
     world.send(bob, alice, answer(&requests[0], 100, "bob", bob));
     assert_eq!(methods(&world.requests(bob, SECOND / 4)), ["CANCEL"]);
-    // Nobody ever answers: it is over all the same.
+    // It ends without any response.
     world.pass(MINUTE);
     assert_eq!(
         world.told(alice),

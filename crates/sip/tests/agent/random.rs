@@ -1,4 +1,4 @@
-//! Whatever comes: nothing panics, all is bounded, and what was begun ends.
+//! Random input: nothing panics, memory is bounded, and every call ends.
 
 use portunus_sip::agent::{Body, Command, RequestId, SubscriptionId};
 use portunus_sip::message::Method;

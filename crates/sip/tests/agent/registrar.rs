@@ -11,16 +11,16 @@ use portunus_sip::message::{Contacts, Message, Method, NameAddr, Request, Respon
 pub struct Registrar {
     verifier: Verifier,
     passwords: HashMap<String, String>,
-    /// What is asked for less is answered with 423.
+    /// Shorter intervals get 423.
     pub least: Duration,
-    /// No more is granted.
+    /// The longest granted interval.
     pub most: Duration,
-    /// Every request is answered with this.
+    /// The status of every response.
     pub code: Option<u16>,
     /// Whether nonces are stale at once.
     pub forgetful: bool,
     pub service_route: Option<&'static str>,
-    /// As what the agent is seen.
+    /// The address that the agent appears to have.
     pub seen_as: Option<SocketAddr>,
     /// REGISTERs and OPTIONS that came, with their times.
     pub log: Vec<(Instant, Request)>,
@@ -130,7 +130,7 @@ impl Registrar {
         response
     }
 
-    /// Methods and times of what came, and forgets it.
+    /// Takes the methods and times of the received requests.
     pub fn take_log(&mut self) -> Vec<(Instant, Request)> {
         std::mem::take(&mut self.log)
     }

@@ -1,4 +1,4 @@
-//! Registrars that refuse, that grant next to nothing, and that send us to another one.
+//! Registrars that refuse, that grant short intervals, and that redirect.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::registrar::Registrar;
 use crate::registration::{account, bound, registration, world};
 use crate::world::*;
 
-/// Whoever registers by hand answers each REGISTER as it is told to; gives when it was asked.
+/// Answers each REGISTER by hand with the given status. Returns the times of the requests.
 fn asked_by(
     world: &mut World,
     (registrar, agent): (usize, usize),
@@ -98,7 +98,7 @@ fn a_refused_registration_is_tried_again_at_once_by_command() {
     // It goes on from there.
     world.pass(MINUTE);
     assert_eq!(world.told(1), ["registered 60"]);
-    // Whoever leaves is not registered again.
+    // An account that leaves is not registered again.
     world.command(1, Command::RemoveAccount { account: ACCOUNT });
     world.command(1, again());
     world.pass(MINUTE);
@@ -148,7 +148,7 @@ fn a_registrar_may_send_us_to_another_one() {
             &["<sip:192.0.2.3>;q=0.5, <sip:alice@192.0.2.77>;q=0.9"],
             "sip:192.0.2.1",
         ),
-        // Who has asked for TLS is not sent anywhere in the clear.
+        // An account with TLS is not sent anywhere in the clear.
         (&["<sip:192.0.2.3>"], "sip:192.0.2.1:5060;transport=tls"),
     ] {
         let is_secure = registrar.contains("tls");

@@ -449,7 +449,7 @@ fn accounts_with_the_same_user_part_are_told_apart() {
     }
 }
 
-/// The transports and Request-URIs of what the registrar's address gets, but for REGISTERs.
+/// The transports and Request-URIs of the requests at the registrar's address, except REGISTER.
 fn reached(world: &mut World, node: usize) -> Vec<String> {
     let requests = world.requests(node, SECOND).into_iter();
     let first = |request: &portunus_sip::message::Request| {

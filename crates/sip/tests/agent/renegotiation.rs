@@ -432,7 +432,7 @@ fn a_session_that_is_too_short_is_refused() {
     );
 }
 
-/// Answers each request of a method with 422 and a larger Min-SE. How many there were.
+/// Answers each request of a method with 422 and a larger Min-SE. Returns the number of requests.
 fn never_long_enough(world: &mut World, (hand, other): (usize, usize), method: Method) -> u64 {
     let mut asked = 0;
     for _ in 0..1_000 {

@@ -1,4 +1,4 @@
-//! What becomes of the torture messages of RFC 4475.
+//! The torture messages of RFC 4475 at an agent.
 
 use portunus_sip::agent::{Agent, Output};
 use portunus_sip::flow::{Flow, Transport};
@@ -42,7 +42,8 @@ fn answers(name: &str) -> Vec<u16> {
         .collect()
 }
 
-/// What RFC 4475 asks for, or lets us choose. REGISTER is refused by a user agent, whatever is in it.
+/// What RFC 4475 asks for, or lets us choose. REGISTER is refused by a user agent, whatever is in
+/// it.
 const EXPECTED: [(&str, &[u16]); 49] = [
     // Valid, if odd.
     ("wsinv", &[481]),

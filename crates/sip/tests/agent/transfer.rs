@@ -205,7 +205,7 @@ fn refer_by_hand(hand: usize, branch: &str) -> Request {
     request
 }
 
-/// How many of so many REFERs are taken; the others hear that there is no room for now.
+/// Returns the number of accepted REFERs. The others get 503.
 fn taken(world: &mut World, hand: usize, count: usize) -> usize {
     for number in 0..count {
         world.send(hand, 0, refer_by_hand(hand, &format!("{hand}-{number}")));
@@ -226,7 +226,7 @@ fn one_stranger_does_not_take_the_room_for_the_refers_of_all() {
     let (flooding, other) = (world.hand(), world.hand());
     assert_eq!(taken(&mut world, flooding, 40), 16);
     assert_eq!(taken(&mut world, other, 3), 3);
-    // Who does not hear how it goes is forgotten, and may ask again.
+    // A peer that does not answer is forgotten, and may ask again.
     world.pass(MINUTE);
     world.told(bob);
     world.send(flooding, bob, refer_by_hand(flooding, "later"));

@@ -1,4 +1,4 @@
-//! A simulated network: messages are lost, doubled, delayed and overtake each other, but time is not real.
+//! A simulated network in virtual time: messages are lost, doubled, delayed and reordered.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use portunus_sip::message::{Message, Request, Response};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+pub use crate::events::{is_accepted, is_ended, is_incoming, short};
 use crate::registrar::Registrar;
 pub use crate::setup::*;
-pub use crate::told::{is_accepted, is_ended, is_incoming, short};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MINUTE: Duration = Duration::from_secs(60);
@@ -218,7 +218,7 @@ impl World {
         );
     }
 
-    /// Does what an agent wants done.
+    /// Handles the outputs of an agent.
     pub fn drain(&mut self, node: usize) {
         loop {
             let Kind::Agent {
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     fn next(&self) -> Option<Instant> {
         let deadlines = self.nodes.iter().filter_map(|node| match &node.kind {
             Kind::Agent { agent, .. } => agent.deadline(),
@@ -410,7 +410,7 @@ impl World {
         self.now = end;
     }
 
-    /// Lets time pass until an agent has told something; gives it.
+    /// Lets time pass until an agent has an event, and returns it.
     pub fn until<T>(
         &mut self,
         node: usize,
@@ -442,7 +442,7 @@ impl World {
         }
     }
 
-    /// What an agent has told since this was asked last, in short.
+    /// Takes the events of an agent, in short form.
     pub fn told(&mut self, node: usize) -> Vec<String> {
         std::mem::take(self.events(node))
             .iter()
@@ -450,7 +450,7 @@ impl World {
             .collect()
     }
 
-    /// What a hand has received since this was asked last.
+    /// Takes the messages that a hand has received.
     pub fn inbox(&mut self, node: usize) -> Vec<Message> {
         match &mut self.nodes[node].kind {
             Kind::Hand(inbox) => std::mem::take(inbox),
@@ -526,7 +526,7 @@ impl World {
         self.drain(node);
     }
 
-    /// Nothing is left of all that was: no call, transaction or timer.
+    /// Asserts that no call, transaction or timer is left.
     pub fn assert_idle(&mut self, node: usize) {
         let load = self.the_agent(node).load();
         assert_eq!(

@@ -3,15 +3,16 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    reason = "a test fails by a panic"
 )]
 
-mod called;
-mod calling;
-mod counted;
+mod conversations;
+mod counters;
+mod incoming_calls;
 mod lines;
-mod registering;
-mod subscribing;
-mod talking;
+mod outgoing_calls;
+mod registrations;
+mod subscriptions;
 mod transfers;
 mod world;

@@ -161,7 +161,7 @@ async fn a_transfer_of_the_peer_is_followed_or_declined() {
     ));
 }
 
-/// How many of so many transfers a page is told of; the others are declined at once.
+/// Returns the number of transfers that a page gets. The others are declined at once.
 async fn told_of(
     world: &mut World,
     (page, account): &mut (TestClient, AccountId),
@@ -208,7 +208,7 @@ async fn strangers_do_not_take_the_room_for_the_transfers_of_others() {
         pages.push(page);
     }
     assert_eq!(told, [64, 64, 64, 64, 64, 64, 64, 52, 0]);
-    // Who is in a call is heard.
+    // A REFER in a call still has room.
     let page = pages.last_mut().unwrap();
     let (call, _) = world.talk(&mut page.0).await;
     let numbers = number..number + 5;

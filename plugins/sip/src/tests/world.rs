@@ -1,4 +1,4 @@
-//! A server with the plugin, and what it asks of its SIP stack.
+//! A server with the plugin, and the commands to its SIP stack.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct World {
     events: mpsc::Sender<AgentEvent>,
 }
 
-/// What a telephone says: audio by G.711 and telephone events.
+/// The description of a telephone: audio by G.711 and telephone events.
 pub(super) const PHONE: &str = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n\
     m=audio 4000 RTP/AVP 111\r\na=rtpmap:111 opus/48000/2\r\n";
 
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// The next thing that the SIP stack is to do.
+    /// Returns the next command to the SIP stack.
     pub(super) async fn command(&mut self) -> Command {
         let command = timeout(Duration::from_secs(10), self.commands.recv()).await;
         command.expect("a command in time").expect("the plugin")
@@ -182,7 +182,7 @@ pub(super) fn answer() -> Value {
     jsep("answer", "abcd", &[Line::Audio])
 }
 
-/// Sends a message; the data of the next event, and whether it answers the message.
+/// Sends a message. Returns the data of the next event, and whether it answers the message.
 pub(super) async fn ask(page: &mut TestClient, body: Value, jsep: Option<Value>) -> (Value, bool) {
     page.message(body, jsep).await;
     let event = page.next().await;

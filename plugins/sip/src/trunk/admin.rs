@@ -1,4 +1,4 @@
-//! What administrators see of trunks, and do about them.
+//! Requests of administrators about trunks.
 
 use std::time::Instant;
 
@@ -11,13 +11,13 @@ use super::{Trunk, Trunks};
 use crate::refusal::Refusal;
 
 impl Trunks {
-    /// All trunks, and where they stand.
+    /// Returns all trunks with their states.
     pub(crate) fn list(&self) -> Value {
         let now = Instant::now();
         self.trunks.iter().map(|trunk| trunk.facts(now)).collect()
     }
 
-    /// Registers a trunk now, though its registrar has refused it.
+    /// Registers a trunk at once, even after a refusal.
     pub(crate) fn register(&self, name: &str) -> Result<(), Refusal> {
         let mut trunks = self.trunks.iter();
         let trunk = trunks.find(|trunk| trunk.config.name == name);

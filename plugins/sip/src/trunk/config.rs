@@ -1,4 +1,4 @@
-//! Trunks: who may call audio rooms by telephone, and by whom rooms call telephones.
+//! The configuration of trunks.
 
 use portunus_core::Network;
 use std::net::IpAddr;
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrunkConfig {
-    /// Its name, which `dial_out` may give.
+    /// Its name, for `dial_out`.
     pub name: String,
-    /// The networks that its calls come from, and where SIP may go to besides the server's outgoing networks; empty: it calls nobody.
+    /// The networks of its calls, to which SIP may also be sent. Empty if it does not call.
     pub from: Vec<Network>,
-    /// The user that it has to show the password of when it calls (digest); empty: its address is enough.
+    /// The user of its digest when it calls. Empty if its address is enough.
     pub caller_user: String,
-    /// That password.
+    /// The password of that user.
     pub caller_password: String,
-    /// What called numbers begin with before the number of the room.
+    /// The prefix of called numbers, before the number of the room.
     pub prefix: String,
-    /// The room that all its calls go to, whatever was called; empty: the one with the called number.
+    /// The room of all its calls. Empty for the room with the called number.
     pub room: String,
-    /// The server that telephones are called by: a `sip:` URI; empty: none are called.
+    /// The server to call telephones by: a `sip:` URI. Empty disables it.
     pub server: String,
-    /// Who calls: a `sip:` URI, which the provider gives.
+    /// The calling identity: a `sip:` URI of the provider.
     pub identity: String,
-    /// The user of the digest to the server; empty: that of the identity.
+    /// The user of the digest to the server. Empty for that of the identity.
     pub user: String,
     /// Its password.
     pub password: String,
-    /// Whether the identity is registered at the server, so that calls find their way here.
+    /// Whether the identity is registered at the server, so that calls arrive here.
     pub register: bool,
-    /// What numbers that are called begin with, such as `+49`; empty: any number.
+    /// The prefixes of numbers that may be called, such as `+49`. Empty allows all.
     pub numbers: Vec<String>,
-    /// Calls at a time, both ways.
+    /// The maximum number of calls, in both directions.
     pub max_calls: usize,
 }
 
@@ -96,13 +96,13 @@ pub(crate) fn check(trunks: &[TrunkConfig], section: &mut Section<'_>) {
     }
 }
 
-/// A `sip:` URI.
+/// Parses a `sip:` URI.
 fn sip(uri: &str) -> Option<SipUri> {
     uri.parse::<Uri>().ok()?.as_sip().cloned()
 }
 
 impl TrunkConfig {
-    /// Where telephones are called by, and who calls; none if none are called.
+    /// Returns the server and the identity for calls, or `None` if the trunk only calls us.
     pub(crate) fn outgoing(&self) -> Option<(SipUri, SipUri)> {
         sip(&self.server).zip(sip(&self.identity))
     }
@@ -112,18 +112,18 @@ impl TrunkConfig {
         self.from.iter().any(|network| network.contains(address))
     }
 
-    /// Whether the trunk is at this address: one that it calls from, or that of its server.
+    /// Whether this is an address of the trunk's calls, or of its server.
     pub(crate) fn is_at(&self, address: IpAddr) -> bool {
         let server = sip(&self.server).map(|uri| uri.host);
         self.calls_from(address) || server == Some(Host::Address(address.to_canonical()))
     }
 
-    /// The networks that its calls come from: first addresses, with lengths of prefixes.
+    /// Returns the networks of its calls: first addresses with lengths of prefixes.
     pub(crate) fn networks(&self) -> impl Iterator<Item = (IpAddr, u8)> {
         self.from.iter().map(Network::parts)
     }
 
-    /// The room that a call to this number goes to; none if the number is not the trunk's.
+    /// Returns the room of a called number, or `None` if the number is not the trunk's.
     pub(crate) fn room_of(&self, called: &str) -> Option<String> {
         if !self.room.is_empty() {
             return Some(self.room.clone());
@@ -134,7 +134,7 @@ impl TrunkConfig {
         (!room.is_empty()).then(|| room.to_owned())
     }
 
-    /// The URI of a number, or of a name at the server, that may be called.
+    /// Returns the URI of a number, or of a name at the server, that may be called.
     pub(crate) fn callee(&self, to: &str) -> Result<Uri, NotCalled> {
         let host = sip(&self.server).ok_or(NotCalled::NoServer)?;
         let to = to.strip_prefix("tel:").unwrap_or(to);
@@ -151,7 +151,7 @@ impl TrunkConfig {
     }
 }
 
-/// The digits of a telephone number, without what is written between them. `None` if the text is no telephone number.
+/// Returns the digits of a telephone number without separators, or `None` for another text.
 fn digits(text: &str) -> Option<String> {
     let number: String = text.chars().filter(|c| !" -()./".contains(*c)).collect();
     let digits = number.strip_prefix('+').unwrap_or(&number);
@@ -160,13 +160,13 @@ fn digits(text: &str) -> Option<String> {
     is_number.then_some(number)
 }
 
-/// Whether this is a name that exchanges give to telephones.
+/// Whether exchanges may name a telephone like this.
 fn is_name(text: &str) -> bool {
     let is_letter = |c: u8| c.is_ascii_alphanumeric() || b"-_.".contains(&c);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(is_letter)
 }
 
-/// Why a number is not called.
+/// The reason why a number cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotCalled {
     NoServer,
@@ -176,7 +176,7 @@ pub(crate) enum NotCalled {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
     #[test]

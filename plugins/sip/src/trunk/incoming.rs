@@ -13,21 +13,21 @@ use tokio::sync::mpsc;
 use super::talk::{Deed, Talk};
 use super::visit::{Farewell, Pin};
 use super::{Line, Office};
-use crate::seen::Seen;
+use crate::sip_message::SipMessage;
 
-/// A call that a trunk has made.
+/// A call by a trunk.
 pub(super) struct Incoming {
     pub(super) call: CallId,
-    /// The address that it came from.
+    /// Its source address.
     pub(super) from: IpAddr,
-    pub(super) invite: Seen,
+    pub(super) invite: SipMessage,
     /// The number of the room.
     pub(super) room: String,
-    /// Taken as long as the call goes on.
+    /// Held until the call ends.
     pub(super) line: Line,
 }
 
-/// Answers a call, and stays with it to its end.
+/// Accepts a call, and attends it to its end.
 pub(super) async fn attend(
     office: Arc<Office>,
     incoming: Incoming,
@@ -93,11 +93,11 @@ pub(super) async fn attend(
     }
 }
 
-async fn visit(talk: &mut Talk, entrance: &dyn Entrance, invite: &Seen) -> Farewell {
+async fn visit(talk: &mut Talk, entrance: &dyn Entrance, invite: &SipMessage) -> Farewell {
     loop {
         match talk.next(None).await {
             Deed::Acknowledge(ack) => {
-                if let Some(answer) = Seen::from(&ack).sdp()
+                if let Some(answer) = SipMessage::from(&ack).sdp()
                     && talk.media.codec().is_none()
                     && let Err(error) = talk.media.accept_answer(&answer)
                 {
@@ -128,8 +128,8 @@ async fn visit(talk: &mut Talk, entrance: &dyn Entrance, invite: &Seen) -> Farew
     }
 }
 
-/// What others see of a caller: its name, else its number.
-fn shown(invite: &Seen) -> Option<String> {
+/// Returns the shown name of a caller: its name, else its number.
+fn shown(invite: &SipMessage) -> Option<String> {
     let from = invite.sender();
     let name = from.display.trim_matches('"').replace("\\", "");
     if !name.is_empty() {
@@ -141,7 +141,7 @@ fn shown(invite: &Seen) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
     use portunus_sip::message::Message;
 
@@ -167,7 +167,7 @@ mod tests {
             let Message::Request(request) = Message::parse(text.as_bytes()).unwrap() else {
                 panic!("a request");
             };
-            let invite = Seen::from(&Arc::new(request));
+            let invite = SipMessage::from(&Arc::new(request));
             assert_eq!(shown(&invite).as_deref(), expected, "{from}");
         }
     }

@@ -1,23 +1,23 @@
-//! By which way the keys of a call come. Telephones can be set to tell each key within the sound and by INFO as well, and it is to count
-//! once.
+//! The two sources of a call's keys. Telephones may send each key in RTP and by INFO as well, and
+//! it counts once.
 
-/// How a key is told.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// By RTP (RFC 4733).
+    /// RTP (RFC 4733).
     Sound,
-    /// By INFO.
+    /// INFO.
     Info,
 }
 
-/// Keys count by the way that the first of them came by. The two tellings of a key come up to seconds apart, as it is told by
-/// INFO when it is pressed and by RTP when it is let go: neither their times nor what they say tell a key that was told twice from one
-/// that was pressed twice. What was agreed on does not say it either: there are exchanges that agree on RTP, and send INFO.
+/// Keys count from the source of the first one. The two copies of a key may be seconds apart: INFO
+/// is sent at the press, and RTP ends at the release. Neither time nor content distinguish a
+/// repeated key from a copy, and some exchanges negotiate RTP and send INFO.
 #[derive(Debug, Default)]
 pub(super) struct Keys(Option<Way>);
 
 impl Keys {
-    /// Whether a key counts that has come by this way.
+    /// Whether a key from this source counts.
     pub(super) fn count(&mut self, way: Way) -> bool {
         *self.0.get_or_insert(way) == way
     }

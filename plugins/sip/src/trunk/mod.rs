@@ -1,4 +1,4 @@
-//! Trunks: telephones in audio rooms. Each call is a task of its own, which the SIP stack's events come to.
+//! Trunks: telephones in audio rooms. Each call is a task, which gets the events of the SIP stack.
 
 mod admin;
 mod config;
@@ -16,7 +16,7 @@ mod visit;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use portunus_audio::AudioThreads;
@@ -31,12 +31,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 pub use config::TrunkConfig;
 pub(crate) use config::check;
 
-use crate::calling::{host_address, sdp_body};
+use crate::commands::Commands;
 use crate::config::SipConfig;
+use crate::descriptions::sdp_body;
 use crate::headers;
-use crate::phones::Commands;
-use crate::plugin::Shared;
-use crate::seen::Seen;
+use crate::sip_message::SipMessage;
+use crate::sip_message::host_address;
 use config::NotCalled;
 use incoming::Incoming;
 use outgoing::Outgoing;
@@ -45,9 +45,9 @@ use prompts::Prompts;
 use registration::Standing;
 use talk::Talk;
 
-/// Numbers of accounts and calls from here on are those of trunks.
+/// The first id of accounts and calls of trunks.
 const FIRST: u64 = 1 << 62;
-/// Events of a call that wait for its task.
+/// The maximum number of events that wait for a call's task.
 const EVENTS: usize = 32;
 
 /// A place among a trunk's calls.
@@ -58,13 +58,20 @@ pub(crate) struct Trunks {
     office: Arc<Office>,
     trunks: Vec<Trunk>,
     calls: HashMap<CallId, mpsc::Sender<AgentEvent>>,
-    /// The number of the next call.
     /// The server takes no new calls.
     pub(crate) draining: bool,
+    /// The number of the next call.
     next: u64,
 }
 
-/// What all calls of trunks have in common.
+/// The parts of the server that trunks use.
+pub(crate) struct TrunkMeans<'a> {
+    pub(crate) call: &'a CallSettings,
+    pub(crate) audio: AudioThreads,
+    pub(crate) telephony: Telephony,
+}
+
+/// The state that all calls of trunks share.
 pub(crate) struct Office {
     commands: Commands,
     call: Arc<CallSettings>,
@@ -95,16 +102,16 @@ impl Office {
 
 struct Trunk {
     config: TrunkConfig,
-    /// By which it calls.
+    /// The account of its outgoing calls.
     account: AccountId,
     lines: Arc<Semaphore>,
     verifier: Option<Mutex<Verifier>>,
-    /// Where its registration stands; `None` if it does not register.
+    /// The state of its registration; `None` if it does not register.
     standing: Option<Standing>,
 }
 
 impl Trunk {
-    /// Whether a call from one of its addresses is its.
+    /// Decides on a call from one of its addresses.
     fn admit(&self, invite: &Request) -> Admission {
         let Some(verifier) = &self.verifier else {
             return Admission::In;
@@ -125,26 +132,31 @@ impl Trunk {
     }
 }
 
-/// What a call from an address of a trunk is to become.
+/// The decision on a call from an address of a trunk.
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
-    /// It is the trunk's.
+    /// The call is the trunk's.
     In,
-    /// It is to show who it is.
+    /// The caller has to authenticate.
     Challenge(Vec<String>),
-    /// It has shown that it is somebody else.
+    /// The caller has failed to authenticate.
     Refused,
 }
 
 impl Trunks {
-    /// The trunks of the configuration.
+    /// Makes the trunks of the configuration.
     pub(crate) fn new(
         config: &SipConfig,
-        (call, audio, telephony): (&CallSettings, AudioThreads, Telephony),
+        means: TrunkMeans<'_>,
         commands: Commands,
     ) -> io::Result<Self> {
+        let TrunkMeans {
+            call,
+            audio,
+            telephony,
+        } = means;
         let settings = CallSettings {
-            // Whoever has a trunk is trusted to say where media go.
+            // The peers of trunks are trusted with the addresses of media.
             networks: everywhere(),
             latching: true,
             silence: (!config.rtp_timeout.is_zero()).then_some(config.rtp_timeout),
@@ -187,7 +199,7 @@ impl Trunks {
         })
     }
 
-    /// Takes an event that is about trunks; gives back what is about something else.
+    /// Takes an event about trunks. Returns other events.
     pub(crate) fn take(&mut self, event: AgentEvent) -> Option<AgentEvent> {
         match event {
             AgentEvent::Incoming {
@@ -218,7 +230,7 @@ impl Trunks {
                 let to = self.calls.get(&call);
                 let is_taken = to.is_some_and(|to| to.try_send(event).is_ok());
                 if is_end || !is_taken {
-                    // A task that does not take its events sees that there are no more.
+                    // A task that does not take its events sees the end of the channel.
                     self.calls.remove(&call);
                 }
                 None
@@ -230,7 +242,8 @@ impl Trunks {
         self.trunks.iter().find(|trunk| trunk.account == account)
     }
 
-    /// Whether a call is a trunk's: not to the account of a page, and from where one is registered, or from an address of one.
+    /// Whether a call is a trunk's: not to the account of a page, and from a trunk's registrar or
+    /// addresses.
     fn is_ours(&self, account: Option<AccountId>, entrances: &[AccountId], from: IpAddr) -> bool {
         let is_of_page = account.is_some_and(|account| self.of(account).is_none());
         let mut trunks = self.trunks.iter();
@@ -238,7 +251,7 @@ impl Trunks {
         !is_of_page && is_there
     }
 
-    /// A call comes in from an address, where these trunks are registered.
+    /// Handles a call from an address where these trunks are registered.
     fn called(
         &mut self,
         call: CallId,
@@ -250,7 +263,7 @@ impl Trunks {
             return self.office.reject_with(call, 503, later);
         }
         let called = invite.uri.subscriber().unwrap_or_default();
-        // Trunks may have their calls from the same address: they are told apart by their numbers.
+        // Trunks may share an address. Their numbers tell them apart.
         let calls =
             |trunk: &&Trunk| registered.contains(&trunk.account) || trunk.config.calls_from(from);
         let mut trunks = self.trunks.iter().filter(calls);
@@ -276,7 +289,7 @@ impl Trunks {
         let incoming = Incoming {
             call,
             from,
-            invite: Seen::from(invite),
+            invite: SipMessage::from(invite),
             room,
             line,
         };
@@ -284,7 +297,7 @@ impl Trunks {
     }
 
     /// Calls a telephone into a room.
-    fn dial(&mut self, dialled: Dialled) -> Result<DialId, DialError> {
+    pub(crate) fn dial(&mut self, dialled: Dialled) -> Result<DialId, DialError> {
         let wanted = dialled.trunk.as_deref();
         let is_wanted = |trunk: &&Trunk| match wanted {
             Some(name) => trunk.config.name == name,
@@ -336,36 +349,12 @@ impl Trunks {
     }
 }
 
-/// What rooms call telephones by.
-pub(crate) struct Switchboard {
-    pub(crate) shared: Weak<Shared>,
-    pub(crate) commands: Commands,
-}
-
-impl Telephone for Switchboard {
-    fn dial(&self, call: Dialled) -> Result<DialId, DialError> {
-        let gone = || DialError::NoTrunk(String::new());
-        let shared = self.shared.upgrade().ok_or_else(gone)?;
-        let mut trunks = shared.trunks().ok_or_else(gone)?;
-        trunks.dial(call)
-    }
-
-    /// No lock is taken: rooms ask for it under theirs.
-    fn end(&self, call: DialId) -> bool {
-        (self.commands)(Command::Hangup {
-            call: CallId::new(call.0),
-            headers: Vec::new(),
-        });
-        true
-    }
-}
-
-/// All addresses.
+/// Returns all addresses.
 fn everywhere() -> Networks {
     Networks(vec![Network::ALL_IPV4, Network::ALL_IPV6])
 }
 
-/// The account of a trunk at the SIP stack; none if it only calls us.
+/// Returns the profile of a trunk for the SIP stack, or `None` if it only calls us.
 fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
     let (server, identity) = trunk.outgoing()?;
     let user = identity.user_name();
@@ -391,14 +380,14 @@ fn profile(trunk: &TrunkConfig, config: &SipConfig) -> Option<Profile> {
         user_agent: None,
         contact_params: Vec::new(),
         behind_nat: config.behind_nat,
-        // Rooms call nobody on behalf of a telephone.
+        // Rooms call nobody for a telephone.
         refers: false,
         entrance: true,
         trace: false,
     })
 }
 
-/// The call that an event is about.
+/// Returns the call of an event.
 fn call_of(event: &AgentEvent) -> Option<CallId> {
     match event {
         AgentEvent::Provisional { call, .. }

@@ -9,17 +9,17 @@ use super::Line;
 use super::talk::{Deed, Talk};
 use super::visit::{Farewell, Pin};
 
-/// A call that a room makes.
+/// A call by a room.
 pub(super) struct Outgoing {
     pub(super) room: Arc<dyn Entrance>,
-    /// What others in the room see.
+    /// The name that others in the room see.
     pub(super) display: String,
     pub(super) tell: mpsc::Sender<DialNews>,
-    /// Taken as long as the call goes on.
+    /// Held until the call ends.
     pub(super) line: Line,
 }
 
-/// Stays with a call to its end.
+/// Attends a call to its end.
 pub(super) async fn attend(mut talk: Talk, outgoing: Outgoing) {
     let farewell = converse(&mut talk, &outgoing).await;
     let (code, reason) = match farewell {
@@ -33,7 +33,7 @@ pub(super) async fn attend(mut talk: Talk, outgoing: Outgoing) {
             }
         }
     };
-    // Whoever has asked may be gone.
+    // The requester may be gone.
     let _ = outgoing.tell.try_send(DialNews::Ended { code, reason });
     drop(outgoing.line);
 }
@@ -57,7 +57,7 @@ async fn converse(talk: &mut Talk, outgoing: &Outgoing) -> Farewell {
                 return Farewell::HangUp;
             }
             Deed::End { code, reason } => {
-                // 487: whoever asked has taken it back.
+                // 487: the requester has cancelled it.
                 if code != 487 {
                     tracing::info!(call = %talk.call, code, reason, "a telephone is not reached");
                 }

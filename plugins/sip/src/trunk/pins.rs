@@ -1,22 +1,22 @@
-//! Wrong pins, over all calls to a room: nobody finds a pin by calling again and again.
+//! Wrong pins over all calls to a room, so that nobody finds a pin by repeated calls.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Rooms of which wrong pins are remembered.
+/// The maximum number of rooms whose wrong pins are remembered.
 const MOST_ROOMS: usize = 10_000;
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// After so long without a wrong pin all is forgotten.
+/// The time without a wrong pin after which all are forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
 
-/// What was entered wrongly, by room.
+/// The wrong pins by room.
 #[derive(Debug)]
 pub(super) struct WrongPins {
-    /// After so many a room waits; 0: never.
+    /// The number after which a room waits; 0 disables it.
     most: u32,
-    /// How long at first: twice as long with each wrong pin that follows.
+    /// The first wait. It doubles with each further wrong pin.
     wait: Duration,
     rooms: Mutex<HashMap<String, Room>>,
 }
@@ -36,7 +36,7 @@ impl WrongPins {
         }
     }
 
-    /// How long a room still takes no pins; none if it does.
+    /// Returns the rest of a room's wait, or `None` if it takes pins.
     pub(super) fn waits(&self, room: &str, now: Instant) -> Option<Duration> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rooms.get(room)?;
@@ -45,7 +45,7 @@ impl WrongPins {
         (!left.is_zero()).then_some(left)
     }
 
-    /// A wrong pin was entered.
+    /// Notes a wrong pin.
     pub(super) fn note(&self, room: &str, now: Instant) {
         if self.most == 0 {
             return;
@@ -54,7 +54,7 @@ impl WrongPins {
         let is_old = |room: &Room| now.saturating_duration_since(room.last) >= FORGOTTEN;
         if rooms.len() >= MOST_ROOMS && !rooms.contains_key(room) {
             rooms.retain(|_, room| !is_old(room));
-            // The one that was left alone for longest gives way.
+            // The room without wrong pins for longest makes room.
             let oldest = rooms.iter().min_by_key(|(_, room)| room.last);
             let oldest = oldest.map(|(room, _)| room.clone());
             if let Some(oldest) = oldest.filter(|_| rooms.len() >= MOST_ROOMS) {
@@ -76,7 +76,7 @@ impl WrongPins {
         }
     }
 
-    /// How long a room waits after so many wrong pins.
+    /// Returns the wait after a number of wrong pins.
     fn wait_after(&self, wrong: u32) -> Option<Duration> {
         let more = wrong.checked_sub(self.most).filter(|_| self.most > 0)?;
         let doubled = 2_u32.checked_pow(more).unwrap_or(u32::MAX);

@@ -1,4 +1,5 @@
-//! What callers hear before they are in a room. A caller who is asked for a pin is in an audio room of its own meanwhile.
+//! Prompts for callers before they enter a room. Meanwhile a caller who is asked for a pin is in an
+//! audio room of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +15,19 @@ use portunus_core::media::MediaPlane;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// What is said to callers.
+/// A prompt for callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prompt {
-    /// To enter the pin, and the pound key.
+    /// Asks for the pin and the pound key.
     Pin,
-    /// That it was wrong.
+    /// Says that the pin was wrong.
     WrongPin,
-    /// That it was wrong too often.
+    /// Says goodbye after too many wrong pins.
     Goodbye,
 }
 
 impl Prompt {
-    /// The name of its file.
+    /// Returns the name of its file.
     const fn file(self) -> &'static str {
         match self {
             Prompt::Pin => "pin.opus",
@@ -35,7 +36,7 @@ impl Prompt {
         }
     }
 
-    /// The plugin's own.
+    /// Returns the plugin's own recording.
     const fn own(self) -> &'static [u8] {
         match self {
             Prompt::Pin => include_bytes!("../../prompts/pin.opus"),
@@ -45,16 +46,16 @@ impl Prompt {
     }
 }
 
-/// Where what is said comes from.
+/// The files of the prompts.
 #[derive(Debug)]
 pub(super) enum Prompts {
     Folder(PathBuf),
-    /// The plugin's own: rooms read files, so there they are.
+    /// The plugin's own, stored as files because rooms read files.
     Own(TempDir),
 }
 
 impl Prompts {
-    /// Those in a folder; none: the plugin's own.
+    /// Uses the files of a folder, or with `None` the plugin's own.
     pub(super) fn new(folder: Option<&Path>) -> io::Result<Self> {
         if let Some(folder) = folder {
             return Ok(Prompts::Folder(folder.to_owned()));
@@ -80,11 +81,11 @@ pub(super) struct Lobby {
     room: AudioRoom,
     prompts: Arc<Prompts>,
     said: u64,
-    /// What it is told is not of interest; without somebody who takes it nothing would be announced.
+    /// The events of the room, which do not matter; without a receiver nothing would be played.
     _heard: mpsc::Receiver<AudioEvent>,
 }
 
-/// The only one in it.
+/// The only participant.
 const CALLER: ParticipantId = ParticipantId(1);
 
 impl Lobby {
@@ -120,7 +121,7 @@ impl Lobby {
         })
     }
 
-    /// Says something, instead of what is being said.
+    /// Plays a prompt, and stops the one before.
     pub(super) async fn say(&mut self, prompt: Prompt) {
         self.room.stop_announcement(AnnouncementId(self.said));
         self.said += 1;

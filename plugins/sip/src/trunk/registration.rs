@@ -1,4 +1,4 @@
-//! Where the registrations of trunks stand.
+//! The states of trunks' registrations.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,24 @@ use portunus_sip::agent::{AccountId, AgentEvent};
 
 use super::Trunks;
 
-/// Where the registration of a trunk stands.
+/// The state of a trunk's registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It was never answered.
+    /// There was no response yet.
     Registering,
-    /// It is in force.
+    /// It is registered.
     Registered,
-    /// It was refused, or not answered.
+    /// It was refused, or got no response.
     Failed {
         code: u16,
         reason: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         again: Option<Instant>,
     },
 }
 
 impl Trunks {
-    /// Takes news of the registration of a trunk.
+    /// Takes an event of a trunk's registration.
     pub(super) fn registration_changed(&mut self, account: AccountId, event: &AgentEvent) {
         let mut trunks = self.trunks.iter_mut();
         let Some(trunk) = trunks.find(|trunk| trunk.account == account) else {
@@ -61,7 +61,7 @@ impl Trunks {
         }
     }
 
-    /// The trunks that are to be registered, and are not.
+    /// The number of trunks that should be registered, and are not.
     pub(crate) fn unregistered(&self) -> usize {
         let standings = self.trunks.iter().filter_map(|it| it.standing.as_ref());
         standings

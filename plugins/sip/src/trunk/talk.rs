@@ -1,4 +1,4 @@
-//! A call of a trunk while it goes on: what the far end does, one thing after the other.
+//! A running call of a trunk: the actions of the far end, one after the other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Office;
 use super::keys::{Keys, Way};
-use crate::calling::sdp_body;
+use crate::descriptions::sdp_body;
 use crate::forks::Forks;
-use crate::seen::Seen;
+use crate::sip_message::SipMessage;
 
 /// A call of a trunk.
 pub(super) struct Talk {
@@ -23,31 +23,31 @@ pub(super) struct Talk {
     pub(super) media: ServerCall,
     pub(super) legs: mpsc::Receiver<LegNews>,
     pub(super) events: mpsc::Receiver<AgentEvent>,
-    /// The far end has asked for an offer within the call, and answers it with its ACK.
+    /// The far end has asked for an offer in the call, and its ACK has the answer.
     offers: bool,
     keys: Keys,
-    /// What the far end has described before it took our call.
+    /// The descriptions of the far end before it accepted our call.
     forks: Forks,
 }
 
-/// What the far end does.
+/// An action of the far end.
 #[derive(Debug)]
 pub(super) enum Deed {
     /// It presses a key.
     Key(char),
-    /// It rings, or plays something while it does.
+    /// It rings, or sends early media.
     Progress,
-    /// It has answered our call, with this description.
+    /// It has accepted our call, with this description.
     Answer(Option<String>),
     /// It has acknowledged our answer.
     Acknowledge(Arc<Request>),
     /// It has changed the call.
     Change,
-    /// It is not heard any more, or cannot be sent to.
+    /// It is silent, or cannot be reached.
     Gone,
     /// The call has ended.
     End { code: u16, reason: String },
-    /// Nothing, for as long as was waited.
+    /// Nothing, within the time limit.
     Nothing,
 }
 
@@ -70,9 +70,9 @@ impl Talk {
         }
     }
 
-    /// The next thing that the far end does, if it does anything before `until`. Changes that it asks for have been answered.
+    /// Returns the next action of the far end before `until`. Changes by the far end were answered.
     pub(super) async fn next(&mut self, until: Option<Instant>) -> Deed {
-        // A century: nothing is waited for.
+        // A century, instead of no limit.
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_000_000_000));
         loop {
             let waited = timeout_at(until, async {
@@ -110,7 +110,7 @@ impl Talk {
             Some(AgentEvent::Provisional {
                 dialog, response, ..
             }) => {
-                if let Some(sdp) = Seen::from(&response).sdp() {
+                if let Some(sdp) = SipMessage::from(&response).sdp() {
                     self.forks.note(&dialog, &sdp);
                 }
                 Deed::Progress
@@ -120,19 +120,19 @@ impl Talk {
             }) => {
                 let forks = std::mem::take(&mut self.forks);
                 let early = || forks.accepted(&dialog).map(str::to_owned);
-                Deed::Answer(Seen::from(&response).sdp().or_else(early))
+                Deed::Answer(SipMessage::from(&response).sdp().or_else(early))
             }
             Some(AgentEvent::Acknowledged { request, .. }) => {
                 if !std::mem::take(&mut self.offers) {
                     return Some(Deed::Acknowledge(request));
                 }
-                self.answered(&Seen::from(&request));
+                self.answered(&SipMessage::from(&request));
                 Deed::Change
             }
             Some(AgentEvent::Ended { code, reason, .. }) => Deed::End { code, reason },
             Some(AgentEvent::Reinvite { request, .. }) => {
-                self.change(&Seen::from(&request));
-                // It may be another telephone from now on.
+                self.change(&SipMessage::from(&request));
+                // The telephone may be another one now.
                 self.keys = Keys::default();
                 Deed::Change
             }
@@ -140,7 +140,7 @@ impl Talk {
                 let key = dtmf::key(&request)?;
                 return self.keys.count(Way::Info).then_some(Deed::Key(key));
             }
-            // The plugin ends, or the far end did more than there was room for: the call is not left to itself.
+            // The plugin ends, or the events exceeded their limit: the call must not remain.
             None => {
                 self.hang_up();
                 Deed::End {
@@ -152,12 +152,12 @@ impl Talk {
         })
     }
 
-    /// The far end changes the call, holds it, or only says that it is there.
-    fn change(&mut self, invite: &Seen) {
+    /// Answers a change by the far end.
+    fn change(&mut self, invite: &SipMessage) {
         let sdp = invite.sdp();
         let offer = match &sdp {
             Some(sdp) => self.media.answer(sdp),
-            // It asks for an offer: it gets what there is.
+            // It asks for an offer, and gets the present media.
             None => self.media.offer(),
         };
         self.offers = sdp.is_none() && offer.is_ok();
@@ -178,8 +178,8 @@ impl Talk {
         });
     }
 
-    /// The far end has answered the offer that it has asked for.
-    fn answered(&mut self, ack: &Seen) {
+    /// Takes the far end's answer to the offer that it asked for.
+    fn answered(&mut self, ack: &SipMessage) {
         let taken = ack.sdp().map(|answer| self.media.accept_answer(&answer));
         match taken {
             Some(Ok(())) => {}
@@ -190,7 +190,7 @@ impl Talk {
         }
     }
 
-    /// Ends the call from this side; [`Deed::End`] still comes.
+    /// Ends the call. [`Deed::End`] still follows.
     pub(super) fn hang_up(&self) {
         self.office.command(Command::Hangup {
             call: self.call,
@@ -208,7 +208,7 @@ impl Talk {
         });
     }
 
-    /// Takes the call.
+    /// Accepts the call.
     pub(super) fn accept(&self, sdp: String) {
         let body: Option<Body> = Some(sdp_body(sdp));
         self.office.command(Command::Accept {

@@ -11,30 +11,30 @@ use tokio::time::Instant;
 use super::prompts::{Lobby, Prompt};
 use super::talk::{Deed, Talk};
 
-/// How often a pin may be wrong in a call.
+/// The maximum number of wrong pins in a call.
 const ATTEMPTS: usize = 3;
-/// Digits of a pin that are listened to.
+/// The maximum number of digits of a pin.
 const MAX_PIN: usize = 32;
-/// How long the first digit is waited for before the caller is asked again.
+/// The time limit of the first digit.
 const FIRST_DIGIT: Duration = Duration::from_secs(12);
-/// How long the next one is: then the pin is complete without the pound key.
+/// The time limit of each further digit, after which the pin is complete.
 const NEXT_DIGIT: Duration = Duration::from_secs(4);
-/// How long a goodbye may take.
+/// The time for the goodbye.
 const GOODBYE: Duration = Duration::from_secs(3);
-/// News of a room that wait to be taken.
+/// The maximum number of the room's events that wait.
 const NEWS: usize = 8;
 
-/// How a visit ends.
+/// The end of a visit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Farewell {
     /// The call has ended.
     Ended { code: u16, reason: String },
-    /// This side is to end it.
+    /// This side has to end it.
     HangUp,
 }
 
 impl Talk {
-    /// Asks for the pin of a room, if it has one; none if none was right.
+    /// Asks for the pin of a room, if it has one, until it is right.
     pub(super) async fn ask_pin(
         &mut self,
         entrance: &dyn Entrance,
@@ -88,14 +88,14 @@ impl Talk {
         }
     }
 
-    /// What the caller enters up to the pound key, or until it enters nothing more.
+    /// Returns the caller's digits up to the pound key, or up to the time limit.
     async fn digits(&mut self) -> Result<String, Farewell> {
         let mut digits = String::new();
         let mut until = Instant::now() + FIRST_DIGIT;
         loop {
             match self.next(Some(until)).await {
                 Deed::Key('#') => return Ok(digits),
-                // A new beginning.
+                // The star restarts the input.
                 Deed::Key('*') => digits.clear(),
                 Deed::Key(digit) if digits.len() < MAX_PIN => digits.push(digit),
                 Deed::Key(_) => {}
@@ -108,7 +108,7 @@ impl Talk {
         }
     }
 
-    /// Brings the caller into a room.
+    /// Enters the caller into a room.
     pub(super) fn enter(
         &self,
         entrance: &dyn Entrance,
@@ -131,7 +131,7 @@ impl Talk {
         Ok(Visit { stay, codec, news })
     }
 
-    /// Stays until the call ends, or the room does not want the caller any more. `*6` mutes the caller and lets it be heard again.
+    /// Stays until the call ends or the room removes the caller. `*6` toggles the mute.
     pub(super) async fn stay(&mut self, mut visit: Visit) -> Farewell {
         let mut after_star = false;
         loop {
@@ -170,19 +170,19 @@ impl Talk {
     }
 }
 
-/// Whether a caller has to know the pin.
+/// The pin of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pin {
-    /// This is what it has shown, if it was asked.
+    /// The pin that the caller entered, if it was asked.
     Shown(Option<String>),
-    /// The room has called it.
+    /// Not needed, because the room has called.
     Waived,
 }
 
-/// A caller's stay, with what the room does to it.
+/// A caller's stay, with the events of the room.
 pub(super) struct Visit {
     pub(super) stay: Stay,
-    /// What it is sent and sends.
+    /// Its codec.
     codec: AudioCodec,
     news: mpsc::Receiver<CallerNews>,
 }

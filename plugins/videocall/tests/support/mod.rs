@@ -1,5 +1,10 @@
-//! Users, and calls that stand.
-#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
+//! Users and established calls.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "each test uses a part of this file"
+)]
 
 use std::sync::Arc;
 

@@ -21,27 +21,28 @@ use super::resolver::Resolver;
 use super::sockets::{Sockets, Told};
 use super::tls::Tls;
 
-/// Events that wait for the owner. Beyond, sockets are not read.
+/// The maximum number of events that wait for the owner. Beyond that, sockets are not read.
 const EVENTS: usize = 4096;
-/// Names that are resolved at once. Beyond, requests to names fail.
+/// The maximum number of names that are resolved at once. Beyond that, requests to names fail.
 const RESOLUTIONS: usize = 1024;
-/// How often [`Endpoint::status`] is brought up to date.
+/// The interval of updates of [`Endpoint::status`].
 const STATUS: Duration = Duration::from_secs(1);
 
-/// How an endpoint is doing; a second old at most.
+/// The status of an endpoint, at most a second old.
 #[derive(Debug, Clone, Default)]
 pub struct Status {
-    /// What the agent has counted.
+    /// The counters of the agent.
     pub counters: Counters,
-    /// What the agent holds.
+    /// The load of the agent.
     pub load: Load,
     /// Connections of TCP, TLS and WebSockets.
     pub connections: usize,
-    /// Connections that were refused, or closed, for want of room.
+    /// Connections refused or closed for lack of room.
     pub refused_connections: u64,
 }
 
-/// A handle of an endpoint. When the last one is dropped, the endpoint ends, and all its sockets are closed.
+/// A handle of an endpoint. When the last one is dropped, the endpoint ends, and all its sockets
+/// are closed.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     commands: mpsc::UnboundedSender<Command>,
@@ -55,7 +56,7 @@ struct Shared {
     status: Mutex<Status>,
 }
 
-/// What is there once sockets are open.
+/// The state of open sockets.
 #[derive(Debug)]
 struct Open {
     listening: Vec<Listen>,
@@ -63,8 +64,8 @@ struct Open {
 }
 
 impl Endpoint {
-    /// Binds all sockets, now or [when they are needed](Config::when_needed), and starts the task. The receiver has all events; it
-    /// has to be read, or the endpoint comes to a halt.
+    /// Binds all sockets, now or [when they are needed](Config::when_needed), and starts the task.
+    /// The receiver gets all events. The endpoint stops if nobody reads them.
     ///
     /// # Errors
     /// A socket cannot be bound, or certificates cannot be used.
@@ -98,22 +99,22 @@ impl Endpoint {
         Ok((endpoint, told))
     }
 
-    /// Reads certificates, keys and authorities for TLS again, for connections that come from now on. Returns whether it shows
-    /// another certificate. It blocks.
+    /// Reads certificates, keys and authorities for TLS again, for new connections. Returns whether
+    /// the certificate has changed. Blocks.
     ///
     /// # Errors
-    /// The files cannot be used. Then everything is as it was.
+    /// The files cannot be used. Nothing changes then.
     pub fn reload_tls(&self, files: &TlsFiles) -> Result<bool, StartError> {
         self.tls.reload(files)
     }
 
-    /// Has a command followed. All results are events.
+    /// Passes a command to the agent. All results are events.
     pub fn command(&self, command: Command) {
-        // It fails only when the task is gone, whose events end then.
+        // It fails only if the task is gone, whose events end then.
         let _ = self.commands.send(command);
     }
 
-    /// What is listened on, with the ports that it came to be. Empty before it is needed.
+    /// Returns the listeners with their actual ports. Empty before sockets are needed.
     #[must_use]
     pub fn listening(&self) -> &[Listen] {
         let open = self.shared.open.get();
@@ -121,14 +122,14 @@ impl Endpoint {
             .unwrap_or_default()
     }
 
-    /// What is written into Via and Contact.
+    /// Returns the hosts for Via and Contact.
     #[must_use]
     pub fn locals(&self) -> &[Local] {
         let open = self.shared.open.get();
         open.map(|open| open.locals.as_slice()).unwrap_or_default()
     }
 
-    /// How it is doing.
+    /// Returns the status.
     #[must_use]
     pub fn status(&self) -> Status {
         self.shared
@@ -140,9 +141,9 @@ impl Endpoint {
 }
 
 struct Task {
-    /// It was logged that the sockets cannot be opened.
+    /// The failure to open the sockets was logged.
     is_mute: bool,
-    /// What is written into Via and Contact besides what is listened on.
+    /// The hosts for Via and Contact beside those of listeners.
     own_locals: Vec<Local>,
     public: Option<Host>,
     agent: Agent,
@@ -192,7 +193,7 @@ impl Task {
         }
     }
 
-    /// Binds the sockets, and tells the agent what they are.
+    /// Binds the sockets, and passes their addresses to the agent.
     fn open(&mut self) -> Result<(), StartError> {
         self.sockets.open()?;
         let listening = self.sockets.listening().to_vec();
@@ -223,7 +224,7 @@ impl Task {
         }
     }
 
-    /// Does what the agent wants done.
+    /// Handles the outputs of the agent.
     async fn follow(&mut self) -> Result<(), mpsc::error::SendError<AgentEvent>> {
         while let Some(output) = self.agent.poll() {
             match output {

@@ -22,14 +22,14 @@ use super::error::StartError;
 use super::tls::Tls;
 use super::udp;
 
-/// What came and waits for the endpoint. Beyond, sockets are not read.
+/// The maximum number of events that wait for the endpoint. Beyond that, sockets are not read.
 const ARRIVALS: usize = 1024;
-/// Messages that wait for a connection. One that takes no more is closed.
+/// The maximum number of messages that wait for a connection. One that takes no more is closed.
 const QUEUE: usize = 512;
-/// Connections that the kernel keeps until they are accepted.
+/// The backlog of listeners.
 const BACKLOG: i32 = 512;
 
-/// What sockets tell.
+/// An event of a socket.
 #[derive(Debug)]
 pub(super) enum Arrival {
     /// A message.
@@ -38,13 +38,13 @@ pub(super) enum Arrival {
     Unreachable(Transport, SocketAddr),
     /// A connection is there.
     Opened(Flow),
-    /// A connection has ended, or never came to be.
+    /// A connection has ended, or was never established.
     Ended(ConnectionId),
     /// A peer connects.
     Connecting(Transport, TcpStream, SocketAddr),
 }
 
-/// What sockets tell an agent.
+/// An event for the agent.
 #[derive(Debug)]
 pub(super) enum Told {
     Message(Flow, Vec<u8>),
@@ -52,16 +52,16 @@ pub(super) enum Told {
     Closed(Flow),
 }
 
-/// By what a connection is found for a request: secure ones by the host that their certificate is for, too.
+/// The key of a connection for requests. Secure ones have the host of their certificate as well.
 type Key = (Transport, SocketAddr, Option<Host>);
 
 #[derive(Debug)]
 struct Entry {
     transport: Transport,
     remote: SocketAddr,
-    /// `None` while it is being set up.
+    /// `None` during the handshakes.
     flow: Option<Flow>,
-    /// By what requests find it; `None` if they are not to.
+    /// The key for requests; `None` if requests must not use it.
     key: Option<Key>,
     is_accepted: bool,
     used: Instant,
@@ -71,7 +71,7 @@ struct Entry {
 
 /// All sockets.
 pub(super) struct Sockets {
-    /// What is to be listened on.
+    /// The addresses to listen on.
     listen: Vec<Listen>,
     listening: Vec<Listen>,
     datagrams: Vec<(SocketAddr, Arc<UdpSocket>)>,
@@ -84,7 +84,7 @@ pub(super) struct Sockets {
     accepted: HashMap<IpAddr, usize>,
     accepted_in_all: usize,
     next: u64,
-    /// Connections that were refused for want of room.
+    /// Connections refused for lack of room.
     pub refused: u64,
     up: mpsc::Sender<Arrival>,
     arrivals: mpsc::Receiver<Arrival>,
@@ -98,7 +98,7 @@ impl Sockets {
         self.tls.clone()
     }
 
-    /// All sockets, of which none is open yet.
+    /// Makes the table without open sockets.
     pub fn new(config: &Config) -> Result<Self, StartError> {
         let (up, arrivals) = mpsc::channel(ARRIVALS);
         let secure = config
@@ -126,7 +126,7 @@ impl Sockets {
         })
     }
 
-    /// All sockets, open.
+    /// Makes the table with open sockets.
     #[cfg(test)]
     pub fn bind(config: &Config) -> Result<Self, StartError> {
         let mut sockets = Self::new(config)?;
@@ -134,11 +134,11 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Binds all that is to be listened on. If that fails, nothing is.
+    /// Binds all listeners, or none if that fails.
     pub fn open(&mut self) -> Result<(), StartError> {
         for listen in self.listen.clone() {
             if let Err(error) = self.listen(listen) {
-                // With the tasks, their sockets are closed.
+                // Their sockets close with the tasks.
                 self.tasks.abort_all();
                 self.listening.clear();
                 self.datagrams.clear();
@@ -148,12 +148,12 @@ impl Sockets {
         Ok(())
     }
 
-    /// What is listened on, with the ports that it came to be.
+    /// Returns the listeners with their actual ports.
     pub fn listening(&self) -> &[Listen] {
         &self.listening
     }
 
-    /// What can be reached from here.
+    /// Returns the transports and address families that can be used.
     pub fn reach(&self) -> Reach {
         let mut transports = Vec::new();
         if !self.datagrams.is_empty() {
@@ -179,12 +179,12 @@ impl Sockets {
         }
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connections(&self) -> usize {
         self.entries.len()
     }
 
-    /// What happens next. Cancel safe.
+    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> Told {
         loop {
             if let Some(told) = self.told.pop_front() {
@@ -218,7 +218,7 @@ impl Sockets {
         }
     }
 
-    /// Sends a message. If it cannot go there, that is told by [`Self::next`].
+    /// Sends a message. [`Self::next`] reports it if that fails.
     pub fn send(&mut self, route: &Route, bytes: Arc<[u8]>) {
         let (transport, remote) = (route.transport(), route.remote());
         if matches!(route, Route::Target(_)) && !self.allow.allows(remote.ip()) {
@@ -313,7 +313,7 @@ impl Sockets {
 
     fn accept(&mut self, transport: Transport, stream: TcpStream, remote: SocketAddr) {
         let of_address = self.accepted.get(&remote.ip()).copied().unwrap_or_default();
-        // Whoever connects takes no room from the connections to our registrars.
+        // Peers that connect take no room from connections to our registrars.
         let most = self.limits.connections;
         if self.entries.len() >= most
             || self.accepted_in_all >= most.saturating_sub(most / 4)
@@ -323,7 +323,7 @@ impl Sockets {
             return;
         }
         let tls = self.tls.acceptor().filter(|_| transport.is_secure());
-        // Nothing shows whose the far end of a secure one is: requests of ours do not go there.
+        // An accepted secure connection does not identify its peer, so our requests do not use it.
         let key = (!transport.is_secure()).then_some((transport, remote, None));
         self.start(transport, remote, key, true, Origin::In { stream, tls });
         self.accepted
@@ -391,7 +391,7 @@ impl Sockets {
         id
     }
 
-    /// Forgets a connection, and tells what it was.
+    /// Forgets a connection, and returns it.
     fn remove(&mut self, id: ConnectionId) {
         let Some(entry) = self.entries.remove(&id) else {
             return;
@@ -441,7 +441,7 @@ async fn accept(listener: TcpListener, transport: Transport, up: mpsc::Sender<Ar
                 }
             }
             Err(error) => {
-                // Out of descriptors, mostly: others may be closed meanwhile.
+                // Mostly out of descriptors: others may be closed meanwhile.
                 tracing::debug!(%error, "SIP connection cannot be accepted");
                 sleep(Duration::from_millis(100)).await;
             }

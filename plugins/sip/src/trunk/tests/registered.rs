@@ -1,4 +1,4 @@
-//! Trunks that are registered: who calls them, and what becomes of their registrations.
+//! Registered trunks: their calls and registrations.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,33 @@
+//! The telephone of audio rooms.
+
+use std::sync::Weak;
+
+use portunus_core::{DialError, DialId, Dialled, Telephone};
+use portunus_sip::agent::{CallId, Command};
+
+use crate::commands::Commands;
+use crate::shared::Shared;
+
+/// Calls telephones for rooms.
+pub(crate) struct Switchboard {
+    pub(crate) shared: Weak<Shared>,
+    pub(crate) commands: Commands,
+}
+
+impl Telephone for Switchboard {
+    fn dial(&self, call: Dialled) -> Result<DialId, DialError> {
+        let gone = || DialError::NoTrunk(String::new());
+        let shared = self.shared.upgrade().ok_or_else(gone)?;
+        let mut trunks = shared.trunks().ok_or_else(gone)?;
+        trunks.dial(call)
+    }
+
+    /// Takes no lock, because rooms call it under theirs.
+    fn end(&self, call: DialId) -> bool {
+        (self.commands)(Command::Hangup {
+            call: CallId::new(call.0),
+            headers: Vec::new(),
+        });
+        true
+    }
+}
