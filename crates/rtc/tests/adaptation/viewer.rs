@@ -7,7 +7,7 @@ use portunus_rtc::bandwidth::{
     Allocator, Bandwidth, DataRate, Decision, Estimate, Lane, LayerMeter, LayerRates, Layering,
     Measure, Pacer, SentLog, Target, Track, TrackKind,
 };
-use portunus_rtc::streams::ArrivalLog;
+use portunus_rtc::streams::{ArrivalLog, ArrivalReport};
 use portunus_rtc::testing::{Frame, Publisher};
 use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{Compound, Packet, TwccWriter, WritePacket};
@@ -226,7 +226,11 @@ impl Viewer {
         }
         self.next_feedback = self.next_feedback.max(now - FEEDBACK_INTERVAL) + FEEDBACK_INTERVAL;
         while !self.arrivals.is_empty() {
-            let (count, base, arrivals) = self.arrivals.take();
+            let ArrivalReport {
+                count,
+                base,
+                arrivals,
+            } = self.arrivals.take();
             let sources = (Ssrc(1), Ssrc(2));
             let (writer, rest) = TwccWriter::new(sources, count, base, arrivals, 1_100).unwrap();
             let mut bytes = vec![0; 1_100];

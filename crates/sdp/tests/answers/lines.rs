@@ -6,8 +6,8 @@ use portunus_sdp::{
 };
 
 use crate::support::{
-    answer, answer_with, direction, head, lines, media_section, offer, one_line, parse, section,
-    session, transport,
+    answer, answer_with, direction, head, lines, media_section, offer, one_line, section, session,
+    transport,
 };
 use crate::{AUDIO, DATA, OPUS, VIDEO, VP8};
 
