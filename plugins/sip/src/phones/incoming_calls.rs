@@ -158,9 +158,7 @@ impl Phones {
         let event = caller
             .members("incomingcall", &call.call_id)
             .with_some("headers", caller.invite.told(&page.prefixes));
-        if let Some(media) = &media {
-            self.calls.add_media(media.key(), id);
-        }
+        let key = media.as_ref().map(CallSide::key);
         page.call = Some(PageCall {
             media,
             ..PageCall::new(id, call.call_id.clone(), CallStatus::Invited)
@@ -168,6 +166,9 @@ impl Phones {
         page.tell(event.clone(), jsep);
         call.pages.push(me);
         let rings = page.automatic_ringing;
+        if let Some(key) = key {
+            self.calls.add_media(key, id);
+        }
         self.notify_of(me, || event);
         rings
     }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portunus_audio::AudioCodec;
 use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
