@@ -37,8 +37,7 @@ pub struct Site {
 impl Site {
     /// Starts it with these sections of its configuration.
     pub async fn start(config: &str) -> Self {
-        let mut facts = ServerFacts::default();
-        facts.admin.secret = Some(SECRET.into());
+        let facts = ServerFacts::default();
         let (api, handlers) = configuration::read(config, sections).unwrap();
         for handler in handlers {
             if handler.is_enabled() {
@@ -46,13 +45,11 @@ impl Site {
             }
         }
         let server = Server::with_facts(1, facts, Arc::new(EchoTest));
-        let transports = Transports::start(
-            api,
-            Administration::new(server.gateway.clone(), AdminOptions::default()),
-            Vec::new(),
-        )
-        .await
-        .unwrap();
+        let mut options = AdminOptions::default();
+        options.config.secret = Some(SECRET.into());
+        let administration = Administration::new(server.gateway.clone(), options);
+        let transports = Transports::start(api, administration, Vec::new());
+        let transports = transports.await.unwrap();
         Site { server, transports }
     }
 

@@ -62,7 +62,7 @@ fn the_sample_has_every_key_with_its_default_and_in_order() {
 
 #[test]
 fn the_reference_documents_every_key() {
-    let reference = include_str!("../../../../docs/configuration.md");
+    let reference = include_str!("../../../../../docs/configuration.md");
     for line in defaults().lines().filter(|line| !line.is_empty()) {
         let name = match line.strip_prefix('[') {
             Some(section) => format!("`[{section}`"),
@@ -216,7 +216,7 @@ fn sections_of_lists_are_printed() {
 
 #[test]
 fn the_documentation_names_the_keys_that_can_change_while_the_server_runs() {
-    let text = include_str!("../../../../docs/configuration.md");
+    let text = include_str!("../../../../../docs/configuration.md");
     let (_, text) = text.split_once("\n## Reload\n").unwrap();
     let (text, _) = text.split_once("\n## ").unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
