@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use portunus_files::Codec;
 use portunus_files::assemble::{
-    Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Report, Step, StreamKey,
+    Arrived, Assembler, Coded, Plan, PlannedTrack, Report, Step, StreamKey,
 };
 use portunus_rtp::SeqNo;
 use portunus_rtp::packetize::{Packetizer, PayloadFormat};
