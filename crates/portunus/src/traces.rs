@@ -12,6 +12,7 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use portunus_core::{RequestTrace, RequestTraces};
+use tokio_rustls::rustls;
 
 use crate::config::TracesConfig;
 
@@ -38,7 +39,7 @@ impl Traces {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_endpoint(url.as_str());
+            .with_endpoint(url.0.as_str());
         let sampler = Sampler::TraceIdRatioBased(config.share);
         let resource = Resource::builder()
             .with_service_name("portunus")

@@ -13,7 +13,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use portunus_audio::AudioThreads;
-use portunus_call::CallSettings;
 use portunus_core::{
     Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginCounter, PluginHandle, PluginInfo,
 };

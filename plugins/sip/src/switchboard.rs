@@ -2,8 +2,8 @@
 
 use std::sync::Weak;
 
-use portunus_core::{DialError, DialId, Dialled, Telephone};
 use portunus_sip::agent::{CallId, Command};
+use portunus_telephony::{DialError, DialId, Dialled, Telephone};
 
 use crate::commands::Commands;
 use crate::shared::Shared;

@@ -7,12 +7,12 @@ use portunus_audio::{AudioConfig, AudioThreads};
 use portunus_core::events::{EventBus, EventFilter, EventKind};
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Client, ConfiguredPlugin, CoreConfig, Gateway, HandleId, Networks, Outbox, Plugin,
-    PluginContext, Purse, Requester, ServerFacts, Services, SessionId,
+    ConfiguredPlugin, CoreConfig, Gateway, HandleId, Networks, Plugin, PluginContext, ServerFacts,
+    Services, SessionId,
 };
 use portunus_media::{MediaConfig, MediaPlane, PeerEvent};
 use portunus_telephony::Telephony;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::{Caller, Watcher};

@@ -26,9 +26,10 @@ impl Future for PendingReply {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let reply = ready!(Pin::new(&mut self.reply).poll(context));
-        if let Some(reply) = self.gateway.reply_of(reply, self.request) {
-            self.client.push(reply);
+        let pending = &mut *self;
+        let reply = ready!(Pin::new(&mut pending.reply).poll(context));
+        if let Some(reply) = pending.gateway.reply_of(reply, &mut pending.request) {
+            pending.client.push(reply);
         }
         Poll::Ready(())
     }

@@ -54,8 +54,8 @@ impl Gateway {
         match self.answer(client, None, request, paid).await {
             Answer::Now(reply) => reply,
             // Without a queue the reply always comes back.
-            Answer::Later(request, reply) => {
-                self.reply_of(reply.await, request).unwrap_or_default()
+            Answer::Later(mut request, reply) => {
+                self.reply_of(reply.await, &mut request).unwrap_or_default()
             }
         }
     }
@@ -84,7 +84,7 @@ impl Gateway {
                 return Answer::Now(self.refuse(&error, session, transaction.as_deref()));
             }
         };
-        let unanswered = Unanswered {
+        let mut unanswered = Unanswered {
             session: request.session(),
             transaction: request.transaction.clone(),
             kind: RequestKind::of(client.transport(), &request.verb),
@@ -93,18 +93,18 @@ impl Gateway {
                 .map(|_| OpenTrace::new(client, &request)),
         };
         if let Err(error) = self.measure(client, &request) {
-            return Answer::Now(self.refuse_unanswered(&error, unanswered));
+            return Answer::Now(self.refuse_unanswered(&error, &mut unanswered));
         }
         match self.dispatch(client, queue, request, paid).await {
             Ok(Dispatched::Done(reply)) => {
                 self.time(&unanswered);
-                self.trace(unanswered, None);
+                self.trace(&mut unanswered, None);
                 Answer::Now(reply)
             }
             Ok(Dispatched::Handed(reply)) => Answer::Later(unanswered, reply),
             Err(error) => {
                 self.time(&unanswered);
-                Answer::Now(self.refuse_unanswered(&error, unanswered))
+                Answer::Now(self.refuse_unanswered(&error, &mut unanswered))
             }
         }
     }
@@ -113,9 +113,9 @@ impl Gateway {
     pub(crate) fn reply_of(
         &self,
         reply: Result<Option<Value>, oneshot::error::RecvError>,
-        request: Unanswered,
+        request: &mut Unanswered,
     ) -> Option<Value> {
-        self.time(&request);
+        self.time(request);
         match reply {
             Ok(reply) => {
                 let error = reply.as_ref().and_then(|reply| reply.get("error"));
@@ -134,8 +134,10 @@ impl Gateway {
     }
 
     /// Hands the trace of an answered request over, if somebody collects traces.
-    fn trace(&self, request: Unanswered, error: Option<(u16, String)>) {
-        if let (Some(traces), Some(trace)) = (&self.inner.context.facts.traces, request.trace) {
+    fn trace(&self, request: &mut Unanswered, error: Option<(u16, String)>) {
+        if let (Some(traces), Some(trace)) =
+            (&self.inner.context.facts.traces, request.trace.take())
+        {
             traces.answered(trace.end(error));
         }
     }
@@ -146,7 +148,7 @@ impl Gateway {
         times.request(request.kind, request.begun.elapsed());
     }
 
-    fn refuse_unanswered(&self, error: &ApiError, request: Unanswered) -> Value {
+    fn refuse_unanswered(&self, error: &ApiError, request: &mut Unanswered) -> Value {
         let reply = self.refuse(error, request.session, Some(&request.transaction));
         self.trace(request, Some((error.code(), error.to_string())));
         reply

@@ -2,6 +2,7 @@
 //! here; their keys are beside what they configure.
 
 mod announced;
+mod http_url;
 mod log;
 mod plugins;
 mod probe;
@@ -30,11 +31,12 @@ use portunus_turn::TurnConfig;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use announced::{Announced, ResolveError};
+pub(crate) use http_url::HttpUrl;
 pub(crate) use log::{LogConfig, LogFormat, filter};
 use plugins::PluginSettings;
 pub(crate) use stun_server::StunServer;
 pub(crate) use traces::TracesConfig;
-pub(crate) use turn_client::{RestMethod, RestUrl, TurnClientConfig};
+pub(crate) use turn_client::{RestMethod, TurnClientConfig};
 pub(crate) use turn_server::{TurnTransport, TurnUri};
 
 use crate::event_handlers::EVENT_HANDLERS;

@@ -1,8 +1,9 @@
 //! `[traces]`: where traces of requests go.
 
 use portunus_core::configuration::{self, Configuration, Section};
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+
+use super::HttpUrl;
 
 /// The export of traces by OTLP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct TracesConfig {
     /// The collector's address for traces, by HTTP; `None` disables traces.
     #[serde(with = "configuration::optional")]
-    pub(crate) url: Option<Url>,
+    pub(crate) url: Option<HttpUrl>,
     /// The share of requests that are traced, 0 to 1. Requests with a parent follow its decision.
     pub(crate) share: f64,
 }
@@ -28,12 +29,6 @@ impl Configuration for TracesConfig {
     fn read(section: &mut Section<'_>) -> Self {
         let traces: Self = section.keys();
         section.range("share", traces.share, 0.0..=1.0);
-        let scheme = traces.url.as_ref().map(Url::scheme);
-        section.require(
-            &["url"],
-            matches!(scheme, None | Some("http" | "https")),
-            "is not an address of HTTP, such as \"http://localhost:4318/v1/traces\"",
-        );
         traces
     }
 }

@@ -1,14 +1,13 @@
 //! The keys of `[media]` about the TURN server that this server uses.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use portunus_core::configuration::{self, Probe, Secret, Section};
 use portunus_media::MediaConfig;
-use reqwest::Url;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::HttpUrl;
 use super::turn_server::TurnUri;
 
 /// The TURN server and its credentials. Disabled without a server and without an API that names
@@ -26,41 +25,12 @@ pub(crate) struct TurnClientConfig {
     pub(crate) turn_ca: Option<PathBuf>,
     /// The URL of a REST API for TURN services, which names servers and credentials.
     #[serde(with = "configuration::optional")]
-    pub(crate) turn_rest_api: Option<RestUrl>,
+    pub(crate) turn_rest_api: Option<HttpUrl>,
     pub(crate) turn_rest_api_key: Secret,
     pub(crate) turn_rest_api_method: RestMethod,
     /// The time limit of an answer of the API.
     #[serde(with = "configuration::seconds")]
     pub(crate) turn_rest_api_timeout: Duration,
-}
-
-/// The URL of the API, with `http://` or `https://`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RestUrl(pub(crate) Url);
-
-impl FromStr for RestUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected an http:// or https:// URL".to_owned();
-        let url = Url::parse(text).map_err(|_| expected())?;
-        match url.scheme() {
-            "http" | "https" => Ok(RestUrl(url)),
-            _ => Err(expected()),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for RestUrl {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        configuration::text(from, "a URL", str::parse)
-    }
-}
-
-impl Serialize for RestUrl {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.0.as_str())
-    }
 }
 
 /// The method of requests to the API.

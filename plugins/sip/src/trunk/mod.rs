@@ -25,7 +25,7 @@ use portunus_core::{Network, Networks};
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
 use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
 use portunus_sip::message::Request;
-use portunus_telephony::{DialError, DialId, Dialled, Telephone, Telephony};
+use portunus_telephony::{DialError, DialId, Dialled, Telephony};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use config::TrunkConfig;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_rustls::rustls::ClientConfig;
 
 use super::Access;
-use crate::config::{RestMethod, RestUrl, TurnClientConfig, TurnUri};
+use crate::config::{HttpUrl, RestMethod, TurnClientConfig, TurnUri};
 
 /// The validity of credentials if the API does not give one. The draft recommends a day.
 const LIFETIME: u64 = 86_400;
@@ -71,7 +71,7 @@ pub(super) struct Rest {
 impl Rest {
     /// `None` if none is configured, or if the HTTP client fails.
     pub(super) fn new(config: &TurnClientConfig, tls: &Arc<ClientConfig>) -> Option<Self> {
-        let RestUrl(url) = config.turn_rest_api.clone()?;
+        let HttpUrl(url) = config.turn_rest_api.clone()?;
         let client = Client::builder()
             .tls_backend_preconfigured((**tls).clone())
             .redirect(redirect::Policy::none())

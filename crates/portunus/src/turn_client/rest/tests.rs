@@ -41,7 +41,7 @@ async fn api(answers: &'static [&'static str]) -> (Url, Arc<StdMutex<Vec<String>
 
 fn rest(url: Url, method: RestMethod) -> Rest {
     let config = TurnClientConfig {
-        turn_rest_api: Some(RestUrl(url)),
+        turn_rest_api: Some(HttpUrl(url)),
         turn_rest_api_key: "k&y".into(),
         turn_rest_api_method: method,
         ..TurnClientConfig::default()

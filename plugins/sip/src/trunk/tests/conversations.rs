@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use portunus_audio::AudioCodec;
 use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
-use portunus_core::{Caller, Entrance, EntranceError, Stay};
 use portunus_sip::agent::{AgentEvent, CallId, Command};
 use portunus_sip::flow::{Flow, Transport};
 use portunus_sip::message::{Method, Request};
+use portunus_telephony::{Caller, Entrance, EntranceError, Stay};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portunus_audio::{AudioCodec, AudioConfig, AudioThreads};
-use portunus_call::{LegEvent, LegNews, LegSide, ServerCall};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_sip::agent::{AccountId, AgentEvent, CallId, Cause, Command};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::digest::{Client, Credentials};
 use portunus_sip::flow::{Flow, Transport};
-use portunus_sip::message::{Message, Method, Request, Response};
+use portunus_sip::message::{Message, Request, Response};
 use portunus_telephony::{
     AudioRooms, Caller, DialError, DialNews, Dialled, Entrance, EntranceError, Stay, Staying,
     Telephony,
