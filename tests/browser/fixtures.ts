@@ -45,6 +45,8 @@ export const test = base.extend<{ baseURL: string; serverLog: void; pageIn: (sch
   context: async ({ context }, use) => {
     await context.addInitScript(recordPeerConnections);
     await use(context);
+    // Pages leave as a tab does that is closed. Without that, their sessions outlive them for 45 s, and the next test meets them.
+    await Promise.all(context.pages().map((page) => page.goto('about:blank').catch(() => undefined)));
   },
   /** Opens a page in a colour scheme. In Firefox only a setting chooses it, so that it takes a browser of its own. */
   pageIn: async ({ browser, browserName, playwright, launchOptions, baseURL }, use) => {
