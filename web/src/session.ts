@@ -119,14 +119,14 @@ function create(transport: Transport, shown: Access, lost: (why: string) => void
       server: servers(transport),
       iceServers: iceServers.list,
       ...shown,
-      // janus.js destroys the session when the page goes away, so that the server need not wait for the time-out.
-      destroyOnUnload: true,
+      // janus.js would only close the connection, which the session outlives. See `leave`.
+      destroyOnUnload: false,
       success: () => {
         settled = true;
         noteWelcome();
         // They are there before the first PeerConnection is.
         const asked = iceServers.follow(`${apiPath()}/${janus.getSessionId()}`, shown);
-        void asked.then(() => resolve((session = new Session(janus, iceServers, lost))));
+        void asked.then(() => resolve((session = new Session(janus, iceServers, lost, shown))));
       },
       error: (reason: unknown) => {
         const text = String(reason);
@@ -153,7 +153,9 @@ export class Session {
     private readonly janus: Janus,
     private readonly iceServers: IceServers,
     private readonly lost: (why: string) => void,
+    private readonly shown: Access,
   ) {
+    window.addEventListener('pagehide', this.leave);
     // A network that has changed is noticed here long before a connection by TCP ends.
     window.addEventListener('online', this.networkChanged);
   }
@@ -247,6 +249,13 @@ export class Session {
     });
   }
 
+  /** Destroys the session when the page goes away, so that others need not see its user for `RECLAIM` seconds more. */
+  private readonly leave = (): void => {
+    const request = { janus: 'destroy', transaction: 'leave', ...this.shown };
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ...request, session_id: this.janus.getSessionId() }));
+    else navigator.sendBeacon(`${apiPath()}/${this.id}`, JSON.stringify(request));
+  };
+
   private readonly networkChanged = (): void => {
     if (this.transport === 'WebSocket') void this.connectionLost('The network has changed');
   };
@@ -261,6 +270,7 @@ export class Session {
     this.iceServers.stop();
     this.back.clear();
     window.removeEventListener('online', this.networkChanged);
+    window.removeEventListener('pagehide', this.leave);
     this.fail(new Error('The session with the server is over.'));
   }
 }
