@@ -295,7 +295,7 @@ async fn srtp_that_is_a_must_ends_a_call_without() {
         result,
         json!({
             "event": "hangup", "code": 488,
-            "reason": "SRTP is asked for, and the peer has not offered it",
+            "reason": "SDES-SRTP required, but there is no key for audio",
         })
     );
 }
