@@ -44,7 +44,7 @@ impl Default for AdminOptions {
     fn default() -> Self {
         AdminOptions {
             config: AdminConfig::default(),
-            log: Arc::<RememberedLog>::default(),
+            log: Arc::new(RememberedLog::default()),
             audio: None,
         }
     }

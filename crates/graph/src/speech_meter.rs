@@ -70,9 +70,9 @@ pub struct SpeechMeter {
     reported: SpeechActivity,
 }
 
-impl SpeechMeter {
+impl Default for SpeechMeter {
     /// Returns a meter that has heard nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         SpeechMeter {
             frame_end: None,
             strength: 0,
@@ -87,7 +87,9 @@ impl SpeechMeter {
             reported: SpeechActivity::SILENT,
         }
     }
+}
 
+impl SpeechMeter {
     /// Takes the level of a packet in -dBov. Returns the activity every 200 ms, unless it stays
     /// silent.
     #[inline]
@@ -99,7 +101,7 @@ impl SpeechMeter {
             *self = SpeechMeter {
                 floor: self.floor,
                 reported: self.reported,
-                ..SpeechMeter::new()
+                ..SpeechMeter::default()
             };
             end = now + FRAME;
         }
@@ -191,7 +193,7 @@ mod tests {
     impl Ear {
         fn new() -> Self {
             Ear {
-                meter: SpeechMeter::new(),
+                meter: SpeechMeter::default(),
                 now: Instant::now(),
                 reports: Vec::new(),
             }

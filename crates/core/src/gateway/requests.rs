@@ -28,7 +28,7 @@ pub(crate) struct Unanswered {
     transaction: String,
     kind: RequestKind,
     begun: Instant,
-    trace: Option<OpenTrace>,
+    trace: Option<Box<OpenTrace>>,
 }
 
 /// The outcome of a request.
@@ -90,7 +90,7 @@ impl Gateway {
             kind: RequestKind::of(client.transport(), &request.verb),
             begun: Instant::now(),
             trace: (self.inner.context.facts.traces.as_ref())
-                .map(|_| OpenTrace::new(client, &request)),
+                .map(|_| Box::new(OpenTrace::new(client, &request))),
         };
         if let Err(error) = self.measure(client, &request) {
             return Answer::Now(self.refuse_unanswered(&error, &mut unanswered));

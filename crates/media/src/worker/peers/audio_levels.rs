@@ -58,7 +58,7 @@ impl AudioLevels {
     }
 
     fn measure_speech(&mut self, wanted: bool) {
-        self.speech = wanted.then(|| Box::new(SpeechMeter::new()));
+        self.speech = wanted.then(|| Box::new(SpeechMeter::default()));
     }
 }
 
