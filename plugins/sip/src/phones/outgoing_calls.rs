@@ -262,7 +262,6 @@ impl Phones {
     /// Ends a call whose description by the peer cannot be used.
     fn give_up(&mut self, id: CallId, fault: &Fault) {
         tracing::debug!(call = %id, "a call is given up: {fault}");
-        // The client is told the reason; the peer gets BYE, since it has answered.
-        self.end_by(id, Ending::new(488, &fault.to_string()), Vec::new());
+        self.end_by(id, Ending::bye(), Vec::new());
     }
 }
