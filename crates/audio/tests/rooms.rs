@@ -448,9 +448,11 @@ fn nothing_stays_behind_of_those_who_come_and_go() {
         // Some leave before they are set up.
         room.leave(id);
     }
-    until("all have left", &|| threads.totals().participants == 0);
-    let requested = media.requested();
-    assert!(requested.outlets.is_empty() && requested.routes.is_empty());
+    until("all have left", &|| {
+        let requested = media.requested();
+        let is_empty = requested.outlets.is_empty() && requested.routes.is_empty();
+        threads.totals().participants == 0 && is_empty
+    });
     drop(room);
     until("the room has ended", &|| {
         threads.totals().rooms == 0 && media.requested().ingests.is_empty()
