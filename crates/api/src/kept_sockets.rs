@@ -1,5 +1,6 @@
-//! Listening sockets that systemd keeps while the server is restarted or upgraded. Clients that connect meanwhile wait
-//! for the new process instead of being refused (sd_listen_fds(3), `FileDescriptorStoreMax=` of systemd.service(5)).
+//! Listening sockets that systemd keeps over a restart. Clients that connect meanwhile wait for the
+//! new process instead of being refused (sd_listen_fds(3); `FileDescriptorStoreMax=` of
+//! systemd.service(5)).
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::os::fd::AsFd;
@@ -51,7 +52,8 @@ impl KeptSockets {
         Ok(listener)
     }
 
-    /// Closes the sockets that the configuration no longer has, and takes them from systemd: their clients would wait for ever.
+    /// Closes the sockets that the configuration no longer has, and removes them from systemd's
+    /// store. Otherwise their clients would wait for ever.
     pub(crate) fn close_unused(&self) {
         let unused = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for address in unused.iter().filter_map(|socket| socket.local_addr().ok()) {

@@ -18,8 +18,8 @@ pub struct CallSettings {
     pub media: MediaPlane,
     /// The name or address of the interface for RTP. `None` for all.
     pub interface: Option<String>,
-    /// The address that far ends get. Those of the other family get the one that the system sends
-    /// from, if `interface` is `None`.
+    /// The address that far ends get. Far ends of the other family get the address that the
+    /// system sends from, if `interface` is `None`.
     pub address: IpAddr,
     /// The range of ports for RTP.
     pub ports: PortRange,

@@ -11,7 +11,7 @@ pub struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// Returns the places in a text. Those of an invalid file are incomplete.
+    /// Returns the places in a text. The places of an invalid file are incomplete.
     pub fn of(text: &'t str) -> Self {
         let (table, _) = DeTable::parse_recoverable(text);
         Lines { text, table }

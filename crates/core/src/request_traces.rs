@@ -27,7 +27,7 @@ pub struct RequestTrace {
     pub handle: Option<HandleId>,
     /// The client's name for the request.
     pub transaction: String,
-    /// The trace that the request belongs to, as the client wrote it: W3C Trace Context, `00-TRACE-SPAN-FLAGS`.
+    /// The client's span, as `00-TRACE-SPAN-FLAGS` (W3C Trace Context, section 3.2).
     pub parent: Option<String>,
     /// When the request arrived.
     pub began: SystemTime,

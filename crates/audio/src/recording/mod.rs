@@ -406,7 +406,7 @@ impl Writer {
     fn gap_len(&self, missing: u32) -> u64 {
         match self {
             Writer::Wav(_, frame) => 2 * u64::from(*frame) * u64::from(missing),
-            // Nearly none: the decoder conceals the gap.
+            // A gap takes no bytes: the decoder conceals it.
             Writer::OggOpus(_) => 0,
         }
     }

@@ -8,8 +8,8 @@
 //! The way of a packet:
 //! - [`InOrder`] waits for those before it, a second at most.
 //! - Redundant audio is split, and lost packets are taken from it.
-//! - Frames are assembled ([`portunus_rtp::depacketize`]). Those that a loss makes undecodable are
-//!   left out.
+//! - Frames are assembled ([`portunus_rtp::depacketize`]). Frames that a loss makes undecodable
+//!   are left out.
 //! - Its time becomes one on the server's clock (`lipsync`).
 //! - Audio becomes samples without holes, by the same clock (`sound`).
 //! - The tracks are merged by time (`merge`).

@@ -261,14 +261,15 @@ impl Numbering {
     }
 
     /// Forgets a source that no longer feeds the sink, as its key may be given to another source.
-    /// What comes next is a switch.
+    /// The next packet counts as a switch.
     pub fn forget(&mut self, source: SourceKey) {
         self.current = self.current.filter(|run| run.source != source);
         self.ended.retain(|run| run.source != source);
         self.next_ended = 0;
     }
 
-    /// Forgets everything, because nothing is sent for a while. What comes next is a switch.
+    /// Forgets everything, because nothing is sent for a while. The next packet
+    /// counts as a switch.
     pub fn interrupt(&mut self) {
         self.current = None;
         self.ended.clear();

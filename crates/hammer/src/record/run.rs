@@ -67,7 +67,7 @@ pub struct Server {
     /// The negotiated SRTP profile, by its name in OpenSSL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub srtp_profile: Option<String>,
-    /// What came by its webhook, if `hammer lab` listened.
+    /// The events of its webhook, if `hammer lab` listened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
 }

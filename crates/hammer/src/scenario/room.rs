@@ -84,7 +84,7 @@ pub struct CommonOptions {
     /// The share of those who watch that can take only --limit; what they get is counted apart
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = load::share, requires = "limit")]
     pub limited_share: f64,
-    /// What they can take, in bits per second: they tell the server so (REMB); with
+    /// Their bandwidth, in bits per second: they tell the server so (REMB); with
     /// --transport-feedback they do not, but are behind a link of that rate which delays and loses
     #[arg(long, value_name = "BPS", value_parser = crate::traffic::bits)]
     pub limit: Option<u64>,
