@@ -80,6 +80,14 @@ class Ear:
                 raise AssertionError(f"{self.who} should hear {names or 'nobody'}, but hears {heard}")
             await asyncio.sleep(0.1)
 
+    async def hears_whole(self, name: str):
+        """Waits until this voice is about as loud as it talks: when it begins, a part of the window is still silent."""
+        deadline = time.monotonic() + WAIT
+        while abs((level := self.loudness(name)) - VOICE) > VOICE / 2:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{self.who} hears {name} with {level}, who talks with {VOICE}")
+            await asyncio.sleep(0.1)
+
     async def listen(self, track):
         """Listens to what aiortc decodes, which has two channels."""
         with contextlib.suppress(Exception):

@@ -433,7 +433,7 @@ mod tests {
             line.contains("ERROR") && line.contains("oops\\nforged"),
             "{lines}"
         );
-        assert!(line.contains("logging.rs"), "{lines}");
+        assert!(line.contains("logging/mod.rs"), "{lines}");
     }
 
     #[test]
