@@ -1,0 +1,5 @@
+//! The LiveKit door: LiveKit's signalling, data and services, on the rooms of this server.
+#![forbid(unsafe_code)]
+
+/// LiveKit's messages, as its protocol declares them.
+pub use livekit_protocol as protocol;
