@@ -10,13 +10,17 @@ import { grows, mediaFlows, sum } from './stats';
 
 const OUTAGE_MS = 10_000;
 
-/** In the page before its scripts: counts offers, notes states, and hides candidates, so that the server is reached by the relay only. */
+/**
+ * In the page before its scripts: counts offers, notes states, and hides candidates, so that the server is reached by the relay only.
+ * The page would restart ICE when nothing comes for a moment; here it may not, since the call has to go on without.
+ */
 function observe(): void {
   const seen = { offers: 0, states: [] as string[] };
   (window as any).seen = seen;
   const Original = window.RTCPeerConnection;
   const { createOffer } = Original.prototype;
   Original.prototype.createOffer = function (this: RTCPeerConnection, ...args: any[]) {
+    if (args[0]?.iceRestart) return Promise.reject(new Error('ICE is not restarted here'));
     seen.offers += 1;
     return (createOffer as any).apply(this, args);
   };
