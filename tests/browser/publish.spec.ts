@@ -38,7 +38,7 @@ test('a browser publishes, another watches, and a page of its own shows it', FIR
     await expect(page.getByTestId('state')).toContainText(/no source: nobody publishes|no media for/);
     await expect(watcher.getByTestId('player-state')).toContainText('Stopped');
   } finally {
-    await context.pages().reduce((before, one) => before.then(() => void one.goto('about:blank')), Promise.resolve());
+    for (const one of context.pages()) await one.goto('about:blank');
     await server.stop();
   }
 });
