@@ -71,6 +71,8 @@ impl State {
             forced,
             permissions: person.permissions,
             bitrate,
+            line_codecs: &configure.line_codecs,
+            keeps_data: configure.keeps_data,
         };
         let Answered {
             description,

@@ -54,9 +54,10 @@ impl Subscriber {
         {
             return Ok(line.add_data(track.request.feed));
         }
+        let careful = self.careful;
         let free = |line: &&mut Line| {
             let same = line.kind == track.kind && line.codec() == track.codec;
-            same && line.is_empty() && line.seat.is_none()
+            same && line.is_empty() && line.seat.is_none() && (line.vacant || !careful)
         };
         if let Some(line) = self.lines.iter_mut().find(free) {
             line.receive(track);
@@ -132,7 +133,11 @@ impl Subscriber {
         let freed: BTreeSet<usize> = concerned.iter().flatten().copied().collect();
         let mut free: HashMap<_, usize> = HashMap::new();
         for (index, line) in self.lines.iter().enumerate() {
-            if line.seat.is_none() && (line.is_empty() || freed.contains(&index)) {
+            let is_free = match self.careful {
+                true => line.is_empty() && line.vacant,
+                false => line.is_empty() || freed.contains(&index),
+            };
+            if line.seat.is_none() && is_free {
                 *free.entry((line.kind, line.codec())).or_default() += 1;
             }
         }

@@ -40,6 +40,8 @@ pub struct Line {
     routes: Vec<Relayed>,
     /// It is bound to no publisher, see [`super::seat`].
     pub(super) seat: Option<Seat>,
+    /// Whether the client has seen it without a source.
+    pub(super) vacant: bool,
 }
 
 /// The source of an m-line's media.
@@ -76,6 +78,15 @@ impl Line {
             reason: None,
             routes: Vec::new(),
             seat: None,
+            vacant: false,
+        }
+    }
+
+    /// Returns an m-line for data of the door, which has no routes.
+    pub(super) fn with_own_data(mid: Mid) -> Self {
+        Line {
+            source: Source::Data(Vec::new()),
+            ..Line::new(Kind::Data, mid)
         }
     }
 
@@ -178,6 +189,7 @@ impl Line {
         self.crossrefid = request.crossrefid;
         self.send = request.send;
         self.ready = false;
+        self.vacant = false;
         self.requested = RequestedLayers::default();
         if self.kind == Kind::Video {
             self.requested.apply(&request.layers);
@@ -302,6 +314,7 @@ impl Line {
         let takes = self.kind == Kind::Data || answer.direction.receives();
         let offered = !self.is_empty() || self.seat.is_some();
         self.ready = offered && !answer.rejected && takes;
+        self.vacant = !offered;
         if let Some(seat) = &mut self.seat {
             let codecs = answer.codecs.iter().filter_map(CodecSpec::codec_name);
             seat.keep(&codecs.collect::<Vec<_>>());
