@@ -32,3 +32,29 @@ test('two PeerConnections: each hears and sees the other', FIREFOX, async ({ con
   await inRoom(bo, 'room.disconnect()');
   await expect.poll(() => inRoom(al, 'room.remoteParticipants.size')).toBe(0);
 });
+
+test('one PeerConnection: each hears and sees all others, who come and go', FIREFOX, async ({ context, livekit }) => {
+  const names = ['al', 'bo', 'cy'];
+  const pages = [];
+  for (const name of names) {
+    const page = await context.newPage();
+    pages.push(page);
+    await openSdk(page, livekit);
+    await connect(page, livekit, token(name, 'one'));
+    await inRoom(page, 'room.localParticipant.enableCameraAndMicrophone()');
+  }
+  const of = (others: string[]) => others.flatMap((it) => [`${it} camera subscribed on`, `${it} microphone subscribed on`]);
+  for (const [index, page] of pages.entries()) {
+    const others = names.filter((_, other) => other !== index);
+    await expect.poll(() => seen(page)).toEqual(of(others));
+    await expect.poll(() => inRoom(page, `[...document.querySelectorAll('video')].filter((it) => it.currentTime > 0.5).length`)).toBe(2);
+    expect(await inRoom(page, 'room.engine.pcManager.mode')).toBe('publisher-only');
+  }
+  await inRoom(pages[2], 'room.disconnect()');
+  await expect.poll(() => seen(pages[0])).toEqual(of(['bo']));
+  // Another one takes the sections that are free now.
+  await connect(pages[2], livekit, token('di', 'one'));
+  await inRoom(pages[2], 'room.localParticipant.enableCameraAndMicrophone()');
+  await expect.poll(() => seen(pages[0])).toEqual(of(['bo', 'di']));
+  await expect.poll(() => inRoom(pages[0], `[...document.querySelectorAll('video')].filter((it) => it.currentTime > 0.5 && !it.ended).length`)).toBeGreaterThanOrEqual(2);
+});

@@ -8,7 +8,7 @@ use livekit_protocol::{
 };
 use portunus_core::{Gateway, Requester};
 use portunus_room::{
-    ConnectionId, Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
+    Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -94,6 +94,8 @@ impl Joining<'_> {
             client: self.parameters.client.clone(),
             wishes: Wishes::new(self.parameters.auto_subscribe),
             unbound: Vec::new(),
+            publisher_up: false,
+            asked: false,
             was_up: false,
             deadline: Some((Instant::now() + CONNECT_LIMIT, DisconnectReason::JoinFailure)),
             gathering: None,
@@ -169,6 +171,8 @@ impl Joining<'_> {
                     return Err(refusal.into());
                 }
             }
+        } else {
+            state.take_subscriber(session.publisher.clone())?;
         }
         Ok(())
     }
@@ -188,11 +192,13 @@ impl Joining<'_> {
         let message = leave(reason, livekit_protocol::leave_request::Action::Disconnect);
         member.out.message(message);
         member.out.close();
-        if let Some(key) = member.key(Role::Subscriber) {
-            state.leave_subscriber(key);
+        for role in [Role::Subscriber, Role::Publisher] {
+            if let Some(key) = member.key(role) {
+                state.leave_subscriber(key);
+            }
         }
-        if let Some(ConnectionId(key)) = member.key(Role::Publisher) {
-            state.gone(&self.id, ConnectionId(key));
+        if let Some(key) = member.key(Role::Publisher) {
+            state.gone(&self.id, key);
         }
         member.happens(super::Event::End(reason));
     }
@@ -239,6 +245,11 @@ impl Session {
     ) {
         for request in parameters.add_tracks {
             self.add_track(request);
+        }
+        if self.subscriber.is_none() {
+            // The first offer comes unasked, and may have room for tracks.
+            self.asked = true;
+            self.reconcile();
         }
         if let Some(offer) = parameters.offer {
             self.offered(offer).await;

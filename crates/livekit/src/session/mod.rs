@@ -61,6 +61,10 @@ pub(crate) struct Session {
     wishes: Wishes,
     /// Offered m-lines whose description has not come yet.
     unbound: Vec<Unbound>,
+    /// Whether the publisher's PeerConnection is up.
+    publisher_up: bool,
+    /// Whether the client was asked for an offer with more m-lines.
+    asked: bool,
     /// Whether media could flow once.
     was_up: bool,
     /// When it has to go, unless its media flows by then.
@@ -157,6 +161,7 @@ impl Session {
     fn up(&mut self, role: Role) {
         let hall = &self.member.hall;
         if role == Role::Publisher {
+            self.publisher_up = true;
             let mut state = hall.room.lock();
             if state.media_up(&self.member.id) {
                 state.announce(&self.member.id, &hall.room);
@@ -219,6 +224,7 @@ impl Session {
             state.leave_subscriber(portunus_room::Connection::id(&**subscriber));
         }
         let own = portunus_room::Connection::id(&*self.publisher);
+        state.leave_subscriber(own);
         {
             let mut people = hall.people();
             if let Some(person) = people.get_mut(&member.id)

@@ -83,8 +83,12 @@ impl Client for Peer {
     fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let (member, state) = (&self.member, told.room);
         match told.notice {
-            Notice::Joining(id) | Notice::Unpublished(id) | Notice::Renamed { id, .. } => {
+            Notice::Joining(id) | Notice::Renamed { id, .. } => {
                 self.update(&told.written::<Update>(|| member.hall.update(state, id)));
+            }
+            Notice::Unpublished(id) => {
+                self.update(&told.written::<Update>(|| member.hall.update(state, id)));
+                member.is_behind();
             }
             Notice::Published(ids) => {
                 self.update(&told.written::<Update>(|| member.hall.updates(state, ids)));
@@ -96,10 +100,13 @@ impl Client for Peer {
             Notice::JoinUndone(id) => {
                 self.update(&told.written::<Update>(|| self.departed(state, id, None)));
             }
-            Notice::Kicked(person) => self.update(&told.written::<Update>(|| {
-                let reason = DisconnectReason::ParticipantRemoved;
-                self.departed(state, person.id(), Some(reason))
-            })),
+            Notice::Kicked(person) => {
+                self.update(&told.written::<Update>(|| {
+                    let reason = DisconnectReason::ParticipantRemoved;
+                    self.departed(state, person.id(), Some(reason))
+                }));
+                member.is_behind();
+            }
             Notice::Moderated { id, mid, mute } => {
                 if *id == member.id {
                     self.muted(mid, mute);

@@ -1,5 +1,7 @@
 //! Publishing: the announced tracks, the client's offers, and mutes.
 
+use std::collections::HashMap;
+
 use livekit_protocol::{
     AddTrackRequest, MuteTrackRequest, RequestResponse, SessionDescription, TrackPublishedResponse,
     leave_request, request_response, signal_response,
@@ -9,6 +11,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Jsep, Kind, Media, Svc};
 
 use super::permissions::may_publish;
+use super::subscribe::tell_subscribed;
 use super::{Role, Session, kind_of, leave};
 use crate::hall::{Person, Track};
 
@@ -135,13 +138,25 @@ impl Session {
                         r#type: "answer".to_owned(),
                         sdp: answer.sdp,
                         id: offer.id,
-                        ..SessionDescription::default()
+                        mid_to_track_id: match self.subscriber {
+                            Some(_) => HashMap::new(),
+                            None => self.member.mids(&state),
+                        },
                     };
                     let message = signal_response::Message::Answer(answer);
                     self.member.out.message(message);
                 }
-                if configured.changed {
+                // The PeerConnection may be up without a publication so far.
+                if self.publisher_up && state.media_up(id) {
+                    state.announce(id, &hall.room);
+                } else if configured.changed {
                     state.tell_updated(id);
+                }
+                if self.subscriber.is_none() {
+                    self.asked = false;
+                    tell_subscribed(&hall, &state, key);
+                    self.refuse(&mut state, key);
+                    self.ask_for_lines(&state);
                 }
             }
             Err(refusal) => {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use livekit_protocol::{
-    SessionDescription, TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request,
+    MediaSectionsRequirement, SessionDescription, SubscriptionError, SubscriptionResponse, TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request,
     signal_response,
 };
 use portunus_room::{
-    Change, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure, Unsubscribe,
+    Change, ConnectionId, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure, Unsubscribe,
 };
 use portunus_rtp::Mid;
 
@@ -67,6 +67,7 @@ impl Session {
             mid,
         };
         let sources = subscriber.lines.iter().filter_map(|line| line.source());
+        let sources = sources.chain(subscriber.waiting());
         let received: HashSet<Target> = sources.map(|(feed, mid)| target(feed, mid)).collect();
         let mut wanted = self.wanted(&state);
         let of = |it: &Subscribe| Some(target(&it.feed, Mid::new(it.mid.as_deref()?)?));
@@ -75,6 +76,7 @@ impl Session {
         let gone = received.difference(&targets);
         let unsubscribe: Vec<Unsubscribe> = gone.map(unsubscribe).collect();
         if wanted.is_empty() && unsubscribe.is_empty() {
+            self.ask_for_lines(&state);
             return;
         }
         let change = Change {
@@ -86,6 +88,25 @@ impl Session {
             Ok(Outcome::Done | Outcome::Later) => {}
             Err(refusal) => tracing::debug!(%refusal, "a participant cannot subscribe"),
         }
+        self.ask_for_lines(&state);
+    }
+
+    /// Asks the client for an offer, if its subscription needs one.
+    pub(super) fn ask_for_lines(&mut self, state: &State) {
+        // Before its first offer the client has no m-lines, and that offer comes by itself.
+        if self.asked || self.subscriber.is_some() {
+            return;
+        }
+        let own = self.member.key(Role::Publisher);
+        let missing = own.and_then(|key| state.subscriber(key)?.missing());
+        let Some(missing) = missing else { return };
+        self.asked = true;
+        let number = |lines| u32::try_from(lines).unwrap_or(u32::MAX);
+        let requirement = MediaSectionsRequirement {
+            num_audios: number(missing.audio),
+            num_videos: number(missing.video),
+        };
+        self.send(signal_response::Message::MediaSectionsRequirement(requirement));
     }
 
     /// Takes the client's answer to the server's offer.
@@ -117,6 +138,32 @@ impl Session {
         }
         state.offer_pending(key);
         tell_subscribed(&hall, &state, key);
+        if self.refuse(&mut state, key) {
+            drop(state);
+            self.reconcile();
+        }
+    }
+
+    /// Notes the tracks whose codecs the client does not accept, and tells it. Returns whether
+    /// there are any.
+    pub(super) fn refuse(&mut self, state: &mut State, key: ConnectionId) -> bool {
+        let refused = state.take_refused(key);
+        for (feed, mid) in &refused {
+            let people = self.member.hall.people();
+            let track = people.get(feed).and_then(|person| person.track_of(*mid));
+            let Some(track_sid) = track.map(|track| track.sid.clone()) else {
+                continue;
+            };
+            drop(people);
+            self.wishes.subscribe(&track_sid, false);
+            self.send(signal_response::Message::SubscriptionResponse(
+                SubscriptionResponse {
+                    track_sid,
+                    err: SubscriptionError::SeCodecUnsupported.into(),
+                },
+            ));
+        }
+        !refused.is_empty()
     }
 
     /// Notes which tracks the client wants.
@@ -178,7 +225,7 @@ fn unsubscribe(target: &Target) -> Unsubscribe {
 }
 
 /// Tells publishers of this door that tracks have their first subscriber.
-pub(super) fn tell_subscribed(hall: &Hall, state: &State, key: portunus_room::ConnectionId) {
+pub(super) fn tell_subscribed(hall: &Hall, state: &State, key: ConnectionId) {
     let subscriber = state.subscriber(key);
     let lines = subscriber.into_iter().flat_map(|it| &it.lines);
     let ready = lines.filter(|line| line.ready);

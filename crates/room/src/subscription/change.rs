@@ -19,6 +19,10 @@ impl Subscriber {
         change: Change,
         publications: &Publications,
     ) -> Result<bool, Refusal> {
+        if self.waiting.is_some() {
+            self.change_waiting(change, publications)?;
+            return Ok(false);
+        }
         let tracks = tracks(change.subscribe, publications)?;
         if self.negotiation.of_client {
             return Err(Refusal::LinesOfClient);
@@ -28,7 +32,9 @@ impl Subscriber {
             .map(|request| self.concerned(request, publications))
             .collect();
         self.check_room_for(&tracks, &concerned)?;
-        if let Some(e2ee) = e2ee_of(&tracks, publications)? {
+        if !self.careful
+            && let Some(e2ee) = e2ee_of(&tracks, publications)?
+        {
             if self.keeps_some(&change.unsubscribe, &concerned) && self.e2ee != e2ee {
                 return Err(Refusal::MixedFeeds);
             }
@@ -74,7 +80,7 @@ impl Subscriber {
     }
 
     /// Removes streams. Returns whether an offer is due.
-    fn unsubscribe(&mut self, request: &Unsubscribe, publications: &Publications) -> bool {
+    pub(super) fn unsubscribe(&mut self, request: &Unsubscribe, publications: &Publications) -> bool {
         let mut changed = false;
         for index in self.concerned(request, publications) {
             let Some(line) = self.lines.get_mut(index) else {
@@ -93,6 +99,9 @@ impl Subscriber {
         let mut changed = false;
         for line in &mut self.lines {
             changed |= line.remove_feed(&self.media, feed);
+        }
+        if let Some(waiting) = &mut self.waiting {
+            waiting.forget(feed, changed);
         }
         changed
     }

@@ -61,7 +61,12 @@ impl SubscriberJoin {
         if tracks.is_empty() && speakers.is_none() && !self.own_data {
             return Err(Refusal::NothingToOffer);
         }
-        let e2ee = e2ee_of(&tracks, publications)?.unwrap_or(options.require_e2ee);
+        // The door's clients know which streams are encrypted.
+        let e2ee = match self.own_data {
+            true => None,
+            false => e2ee_of(&tracks, publications)?,
+        };
+        let e2ee = e2ee.unwrap_or(options.require_e2ee);
         let mut subscriber = Subscriber::new(viewer, self.private_id, e2ee);
         subscriber.use_msid = self.use_msid;
         subscriber.autoupdate = self.autoupdate;

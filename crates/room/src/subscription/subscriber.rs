@@ -10,6 +10,7 @@ use super::line::Line;
 use super::negotiation::{Negotiation, Offer};
 use super::seat::{Seat, SeatPlace};
 use super::seating::{Follow, Seating};
+use super::taking::Waiting;
 use crate::publication::{Publication, Publications, Stream};
 use crate::{Connection, PersonId, Refusal, RoomSettings};
 
@@ -38,6 +39,8 @@ pub struct Subscriber {
     pub(super) owner_kicked: bool,
     /// Whether an m-line takes another stream only after its client has seen it without any.
     pub(super) careful: bool,
+    /// The streams that wait for m-lines of the client's offers. `None` if the room offers.
+    pub(super) waiting: Option<Waiting>,
 }
 
 /// The client of a new subscription.
@@ -77,6 +80,7 @@ impl Subscriber {
             paused: false,
             owner_kicked: false,
             careful: false,
+            waiting: None,
         }
     }
 

@@ -42,6 +42,10 @@ pub struct Line {
     pub(super) seat: Option<Seat>,
     /// Whether the client has seen it without a source.
     pub(super) vacant: bool,
+    /// Whether the client receives on it, as its own offer says.
+    pub(super) takes: bool,
+    /// Whether the client has rejected it in its last answer.
+    rejected: bool,
 }
 
 /// The source of an m-line's media.
@@ -78,7 +82,9 @@ impl Line {
             reason: None,
             routes: Vec::new(),
             seat: None,
-            vacant: false,
+            vacant: true,
+            takes: false,
+            rejected: false,
         }
     }
 
@@ -105,6 +111,11 @@ impl Line {
 
     pub(super) const fn codec(&self) -> Option<CodecName> {
         self.format.codec
+    }
+
+    /// Returns whether the client does not accept its stream.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.rejected && self.kind != Kind::Data
     }
 
     /// Returns whether it receives nothing.
@@ -189,7 +200,7 @@ impl Line {
         self.crossrefid = request.crossrefid;
         self.send = request.send;
         self.ready = false;
-        self.vacant = false;
+        (self.vacant, self.rejected) = (false, false);
         self.requested = RequestedLayers::default();
         if self.kind == Kind::Video {
             self.requested.apply(&request.layers);
@@ -315,6 +326,7 @@ impl Line {
         let offered = !self.is_empty() || self.seat.is_some();
         self.ready = offered && !answer.rejected && takes;
         self.vacant = !offered;
+        self.rejected = offered && (answer.rejected || answer.codecs.is_empty());
         if let Some(seat) = &mut self.seat {
             let codecs = answer.codecs.iter().filter_map(CodecSpec::codec_name);
             seat.keep(&codecs.collect::<Vec<_>>());
