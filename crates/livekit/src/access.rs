@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use jsonwebtoken::{
+    Algorithm, DecodingKey, EncodingKey, Header, Validation, encode, get_current_timestamp,
+};
 use portunus_config::Secret;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 /// The clock difference that is tolerated, in seconds.
 const LEEWAY: u64 = 60;
@@ -91,6 +94,38 @@ pub fn verify(keys: &BTreeMap<String, Secret>, token: &str) -> Result<Claims, Ac
     let key = DecodingKey::from_secret(secret.as_bytes());
     let verified = jsonwebtoken::decode(token, &key, &validation).map_err(wrong)?;
     Ok(verified.claims)
+}
+
+/// Makes tokens with the grants of another one, so that a client can reconnect later.
+#[derive(Debug, Clone)]
+pub struct Renewal {
+    claims: Map<String, Value>,
+    secret: Secret,
+}
+
+/// The least lifetime of a renewed token, in seconds.
+const RENEWED: u64 = 600;
+
+impl Renewal {
+    /// Returns the renewal of a verified token.
+    pub fn of(keys: &BTreeMap<String, Secret>, token: &str) -> Option<Self> {
+        let read = jsonwebtoken::dangerous::insecure_decode::<Map<String, Value>>(token);
+        let claims = read.ok()?.claims;
+        let secret = keys.get(claims.get("iss")?.as_str()?)?.clone();
+        Some(Renewal { claims, secret })
+    }
+
+    /// Returns a token that is valid for ten minutes at least, and no shorter than the original.
+    pub fn renew(&self) -> Option<String> {
+        let mut claims = self.claims.clone();
+        let now = get_current_timestamp();
+        let before = claims.get("exp").and_then(Value::as_u64).unwrap_or_default();
+        let expiry = before.max(now.saturating_add(RENEWED));
+        claims.insert("exp".to_owned(), expiry.into());
+        claims.insert("nbf".to_owned(), now.into());
+        let key = EncodingKey::from_secret(self.secret.as_bytes());
+        encode(&Header::new(Algorithm::HS256), &claims, &key).ok()
+    }
 }
 
 impl Claims {

@@ -13,7 +13,7 @@ use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
-use crate::access::{AccessError, Claims, verify};
+use crate::access::{AccessError, Claims, Renewal, verify};
 use crate::config::LiveKitConfig;
 use crate::hall::Hall;
 use crate::join_parameters::{JoinParameters, ParametersError};
@@ -29,6 +29,9 @@ const MAX_PUBLISHERS: u64 = 1_000_000;
 
 /// How often rooms are looked for that nobody is in.
 const CLEANING: Duration = Duration::from_secs(1);
+
+/// How often clients are told who speaks.
+const HEARING: Duration = Duration::from_millis(400);
 
 /// The LiveKit door of a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -56,6 +59,7 @@ impl fmt::Debug for Door {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) claims: Claims,
+    pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
     pub(crate) id: PersonId,
@@ -126,6 +130,7 @@ impl LiveKit {
         // It is opened once.
         let _ = self.door.gateway.set(gateway);
         tokio::spawn(clean(Arc::downgrade(&self.door)));
+        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
     }
 }
@@ -168,7 +173,9 @@ impl Door {
         if parameters.publish.is_some() {
             permissions.permission.can_subscribe = false;
         }
+        let renewal = Renewal::of(&self.config.keys, token);
         Ok(Admitted {
+            token: renewal.ok_or(EntryError::NotPermitted)?,
             permissions,
             room,
             id: identity.as_str().into(),
@@ -214,6 +221,7 @@ impl Door {
             hall,
             id: admitted.id,
             claims: admitted.claims,
+            token: admitted.token,
             permissions: admitted.permissions,
             parameters: admitted.parameters,
             requester,
@@ -318,5 +326,16 @@ async fn clean(door: Weak<Door>) {
         tokio::time::sleep(CLEANING).await;
         let Some(door) = door.upgrade() else { return };
         door.clean();
+    }
+}
+
+async fn tell_speakers(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(HEARING).await;
+        let Some(door) = door.upgrade() else { return };
+        let halls: Vec<Arc<Hall>> = door.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_speakers();
+        }
     }
 }
