@@ -2,42 +2,26 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use axum::Router;
 use livekit_protocol::SyncState;
-use portunus_core::{Gateway, Plugin, Requester};
+use portunus_core::{Credentials, Gateway, Requester};
 use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
 use crate::access::{AccessError, Claims, Renewal, verify};
 use crate::config::LiveKitConfig;
-use crate::hall::Hall;
+use crate::hall::{Event, Hall};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::session::{Event, JoinError, Joined, Joining, Permissions};
-use crate::edge;
+use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions};
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
 const MAX_NAME: usize = 256;
 
 /// The most publishers of a room that this door makes.
 const MAX_PUBLISHERS: u64 = 1_000_000;
-
-/// How often rooms are looked for that nobody is in.
-const CLEANING: Duration = Duration::from_secs(1);
-
-/// How often clients are told who speaks.
-const HEARING: Duration = Duration::from_millis(400);
-
-/// The LiveKit door of a server; cheap to clone.
-#[derive(Debug, Clone)]
-pub struct LiveKit {
-    pub(crate) door: Arc<Door>,
-}
 
 /// The state that all connections share.
 pub(crate) struct Door {
@@ -46,7 +30,6 @@ pub(crate) struct Door {
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
     halls: Mutex<HashMap<String, Arc<Hall>>>,
-    participants: AtomicUsize,
 }
 
 impl fmt::Debug for Door {
@@ -87,6 +70,9 @@ pub(crate) enum EntryError {
     /// The room cannot be made.
     #[error(transparent)]
     Create(#[from] CreateError),
+    /// The client makes too many requests.
+    #[error("{0}")]
+    TooMany(String),
     /// The server takes no more participants.
     #[error("{0}")]
     Full(&'static str),
@@ -104,40 +90,48 @@ pub(crate) enum Resumed {
     Gone,
 }
 
-impl LiveKit {
-    /// Returns a door to the rooms of `rooms`.
-    pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
-        LiveKit {
-            door: Arc::new(Door {
-                config,
-                rooms,
-                plugin: Arc::default(),
-                gateway: OnceLock::new(),
-                halls: Mutex::default(),
-                participants: AtomicUsize::new(0),
-            }),
+impl Door {
+    pub(crate) fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
+        Door {
+            config,
+            rooms,
+            plugin: Arc::default(),
+            gateway: OnceLock::new(),
+            halls: Mutex::default(),
         }
     }
 
-    /// Returns the plugin whose handles are the PeerConnections of participants. The gateway has
-    /// to have it.
-    pub fn plugin(&self) -> Arc<dyn Plugin> {
-        Arc::new(SharedPlugin(self.door.plugin.clone()))
+    /// Returns the plugin of the participants' handles.
+    pub(crate) fn plugin(&self) -> SharedPlugin {
+        SharedPlugin(self.plugin.clone())
     }
 
-    /// Opens the door. Returns its HTTP paths, whose requests have a [`Requester`] as extension.
-    pub fn open(&self, gateway: Gateway) -> Router {
+    /// Lets clients in from now on.
+    pub(crate) fn open(&self, gateway: Gateway) {
         // It is opened once.
-        let _ = self.door.gateway.set(gateway);
-        tokio::spawn(clean(Arc::downgrade(&self.door)));
-        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
-        edge::router(self.door.clone())
+        let _ = self.gateway.set(gateway);
     }
-}
 
-impl Door {
+    /// Tells the clients of all rooms who speaks.
+    pub(crate) fn tell_speakers(&self) {
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_speakers();
+        }
+    }
+
     fn gateway(&self) -> Result<&Gateway, EntryError> {
         self.gateway.get().ok_or(EntryError::Full("not ready"))
+    }
+
+    /// Counts a request against the rate of its client.
+    pub(crate) fn count(&self, requester: Requester) -> Result<(), EntryError> {
+        let nobody = Credentials {
+            api_secret: None,
+            token: None,
+        };
+        let counted = self.gateway()?.count_request(requester, nobody);
+        counted.map_err(|error| EntryError::TooMany(error.to_string()))
     }
 
     /// Checks a client's token and parameters.
@@ -168,6 +162,12 @@ impl Door {
         let too_long = [&identity, &claims.name, &room].iter().any(|it| it.len() > MAX_NAME);
         if too_long {
             return Err(EntryError::Name("name or identity exceeds the limit of 256 bytes"));
+        }
+        let attributes = [&claims.attributes, &parameters.attributes].into_iter().flatten();
+        let size: usize = attributes.map(|(name, value)| name.len() + value.len()).sum();
+        let metadata = claims.metadata.len().max(parameters.metadata.len());
+        if size > MAX_METADATA || metadata > MAX_METADATA {
+            return Err(EntryError::Name("metadata or attributes exceed the limit"));
         }
         let mut permissions = Permissions::of(&claims, &grant);
         if parameters.publish.is_some() {
@@ -208,8 +208,7 @@ impl Door {
         if gateway.draining().is_some() {
             return Err(EntryError::Full("the server is draining"));
         }
-        let present = self.halls().values().map(|hall| hall.people().members().count()).sum();
-        self.participants.store(present, Ordering::Relaxed);
+        let present: usize = self.halls().values().map(|hall| hall.people().members().count()).sum();
         if present >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
@@ -230,7 +229,10 @@ impl Door {
     }
 
     /// Lets a client resume its session.
-    pub(crate) async fn resume(&self, admitted: &Admitted) -> Resumed {
+    pub(crate) async fn resume(&self, admitted: &Admitted, requester: Requester) -> Resumed {
+        let Ok(gateway) = self.gateway() else {
+            return Resumed::Gone;
+        };
         let hall = self.halls().get(&admitted.room).cloned();
         let member = hall.and_then(|hall| hall.people().get(&admitted.id)?.member.clone());
         let sid = &admitted.parameters.sid;
@@ -248,6 +250,7 @@ impl Door {
                 wire,
                 inputs: member.inputs.clone(),
                 member,
+                purse: gateway.memory().purse(requester.address()),
             }),
             Err(_) => Resumed::Gone,
         }
@@ -282,7 +285,7 @@ impl Door {
     }
 
     /// Ends rooms that this door has made and that nobody is in any more.
-    fn clean(&self) {
+    pub(crate) fn clean(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
             if !hall.is_over(&self.config) {
@@ -321,21 +324,3 @@ fn settings(name: &str) -> RoomSettings {
     settings
 }
 
-async fn clean(door: Weak<Door>) {
-    loop {
-        tokio::time::sleep(CLEANING).await;
-        let Some(door) = door.upgrade() else { return };
-        door.clean();
-    }
-}
-
-async fn tell_speakers(door: Weak<Door>) {
-    loop {
-        tokio::time::sleep(HEARING).await;
-        let Some(door) = door.upgrade() else { return };
-        let halls: Vec<Arc<Hall>> = door.halls().values().cloned().collect();
-        for hall in halls {
-            hall.tell_speakers();
-        }
-    }
-}

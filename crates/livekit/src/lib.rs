@@ -26,10 +26,13 @@ mod hall;
 mod ids;
 mod join_parameters;
 mod link;
+mod livekit;
 mod plugin;
 mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use config::{KeysError, LiveKitConfig};
-pub use door::LiveKit;
+pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

@@ -8,7 +8,7 @@ use portunus_core::{
 };
 use serde_json::{Value, json};
 
-use crate::session::{Described, Event, Member, Role};
+use crate::hall::{Described, Event, Member, Role};
 
 /// The plugin's package.
 pub(crate) const PACKAGE: &str = "portunus.plugin.livekit";

@@ -75,7 +75,7 @@ pub use directory::{CreateError, Directory, Rooms};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{
-    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, MAX_STREAMS, Place, Publication,
+    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, LineWish, MAX_STREAMS, Place, Publication,
     RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription, StreamFormat,
     StreamSetting, Talk,
 };

@@ -49,6 +49,7 @@ impl IntoResponse for EntryError {
             EntryError::Access(_) | EntryError::NotPermitted => StatusCode::UNAUTHORIZED,
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
+            EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             EntryError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
             EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -121,7 +122,9 @@ async fn entered(
 ) -> Response {
     let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
     let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
-    let admitted = token(headers, query)
+    let admitted = door
+        .count(requester)
+        .and_then(|()| token(headers, query))
         .and_then(|token| door.admit(token.as_deref(), query, v1));
     let admitted = match admitted {
         Ok(admitted) => admitted,
@@ -129,7 +132,7 @@ async fn entered(
     };
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     if admitted.parameters.reconnect {
-        return match door.resume(&admitted).await {
+        return match door.resume(&admitted, requester).await {
             Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
             Resumed::Gone => upgrade.on_upgrade(socket::refuse),
         };

@@ -2,6 +2,10 @@
 //!
 //! The lock of a hall is taken under that of its room, never the other way round.
 
+mod data;
+mod input;
+mod member;
+mod out;
 mod packets;
 mod people;
 mod show;
@@ -17,7 +21,12 @@ use portunus_room::{PersonId, Room, State};
 use crate::config::LiveKitConfig;
 use crate::frame::Frame;
 use crate::ids::IdKind;
-pub(crate) use packets::{Packet, Packets};
+#[cfg(feature = "testing")]
+pub(crate) use data::signed_packet;
+pub(crate) use input::{Event, Input};
+pub(crate) use member::{Described, Member, Role};
+pub(crate) use out::Wire;
+use packets::{Packet, Packets};
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
 use speaking::Speaking;
@@ -68,6 +77,12 @@ impl Hall {
             packets: Mutex::default(),
             speakers: Mutex::default(),
         }
+    }
+
+    /// Notes that somebody has joined.
+    pub(crate) fn is_joined(&self) {
+        let mut empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        (empty.since, empty.was_used) = (None, true);
     }
 
     /// Returns whether nobody needs it any more.

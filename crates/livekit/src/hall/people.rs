@@ -11,10 +11,10 @@ use portunus_room::{PersonId, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
+use super::member::Member;
 use super::now_ms;
 use super::track::Track;
 use crate::ids::IdKind;
-use crate::session::Member;
 
 /// The participants of a room: those of this door, and those of others that were shown to it.
 #[derive(Debug, Default)]

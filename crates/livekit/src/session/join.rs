@@ -6,7 +6,7 @@ use livekit_protocol::{
     DisconnectReason, IceServer, JoinResponse, ServerInfo, participant_info, server_info,
     signal_response,
 };
-use portunus_core::{Gateway, Requester};
+use portunus_core::{Gateway, Purse, Requester};
 use portunus_room::{
     Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
 };
@@ -15,11 +15,9 @@ use tokio::time::Instant;
 
 use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
-use super::{
-    CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
-};
+use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
 use crate::access::{Claims, Renewal};
-use crate::hall::{Hall, Person, codecs};
+use crate::hall::{Hall, Input, Member, Person, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
@@ -67,6 +65,8 @@ pub(crate) struct Joined {
     pub(crate) wire: Wire,
     pub(crate) inputs: mpsc::Sender<Input>,
     pub(crate) member: Arc<Member>,
+    /// Pays for the client's requests.
+    pub(crate) purse: Purse,
 }
 
 impl Joining<'_> {
@@ -110,11 +110,13 @@ impl Joining<'_> {
             ended: None,
         };
         self.enter(&mut session)?;
+        let purse = self.gateway.memory().purse(self.requester.address());
         tokio::spawn(session.begin(self.parameters, requests, happening));
         Ok(Joined {
             wire,
             inputs,
             member,
+            purse,
         })
     }
 
@@ -162,6 +164,7 @@ impl Joining<'_> {
             }
             return Err(refusal.into());
         }
+        hall.is_joined();
         let joined = self.joined(&state, session);
         session.send(signal_response::Message::Join(joined));
         if let Some(subscriber) = session.subscriber.clone() {
@@ -208,7 +211,7 @@ impl Joining<'_> {
         if let Some(key) = member.key(Role::Publisher) {
             state.gone(&self.id, key);
         }
-        member.happens(super::Event::End(reason));
+        member.happens(Event::End(reason));
     }
 
     fn joined(&self, state: &portunus_room::State, session: &Session) -> JoinResponse {
@@ -249,7 +252,7 @@ impl Session {
         mut self,
         parameters: JoinParameters,
         requests: mpsc::Receiver<Input>,
-        events: mpsc::Receiver<super::Event>,
+        events: mpsc::Receiver<Event>,
     ) {
         for request in parameters.add_tracks {
             self.add_track(request);

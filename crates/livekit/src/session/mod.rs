@@ -1,10 +1,6 @@
 //! One participant: its requests, its PeerConnections and its subscriptions.
 
-mod data;
-mod input;
 mod join;
-mod member;
-mod out;
 mod peer;
 mod permissions;
 mod publish;
@@ -26,15 +22,13 @@ use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use input::{Event, Input};
 pub(crate) use join::{JoinError, Joined, Joining};
-pub(crate) use member::{Described, Member, Role};
-pub(crate) use out::Wire;
 pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
+pub(crate) use requests::MAX_METADATA;
 
 use crate::access::Renewal;
-use crate::hall::now_ms;
+use crate::hall::{Event, Input, Member, Role, Wire, now_ms};
 use crate::link::Link;
 use peer::Peer;
 use publish::Unbound;

@@ -17,10 +17,8 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, LocalJsep, Msid};
 use serde_json::{Value, json};
 
-use super::input::Event;
-use super::member::Member;
 use crate::frame::Frame;
-use crate::hall::frame_of;
+use crate::hall::{Event, Member, frame_of};
 
 /// A PeerConnection of a participant.
 #[derive(Debug)]

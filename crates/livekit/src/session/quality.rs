@@ -14,9 +14,9 @@ use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::Kind;
 use tokio::time::Instant;
 
-use super::{Role, Session};
+use super::Session;
 use crate::frame::Frame;
-use crate::hall::Hall;
+use crate::hall::{Hall, Role};
 
 /// How long a layer that nobody wants any more is sent on.
 const LOWERING: Duration = Duration::from_secs(5);

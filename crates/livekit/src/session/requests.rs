@@ -9,11 +9,14 @@ use portunus_room::{Configure, Profile, SubscriberConfigure};
 use serde_json::Value;
 
 use super::join::server_info;
-use super::{Input, Role, Session, Wire, leave};
-use crate::hall::{frame_of, now_ms};
+use super::{Session, leave};
+use crate::hall::{Input, Role, Wire, frame_of, now_ms};
 
 /// The longest metadata, name, or attributes with their names, in bytes.
-const MAX_METADATA: usize = 64 << 10;
+pub(crate) const MAX_METADATA: usize = 64 << 10;
+
+/// The most features of a track that are kept.
+const MAX_FEATURES: usize = 32;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 256;
@@ -47,7 +50,8 @@ impl Session {
             Message::UpdateLayers(_) => {}
             Message::SubscriptionPermission(permission) => self.share(permission),
             Message::UpdateAudioTrack(update) => self.change_track(&update.track_sid, |it| {
-                it.audio_features.clone_from(&update.features);
+                let features = update.features.iter().take(MAX_FEATURES);
+                it.audio_features = features.copied().collect();
             }),
             Message::UpdateVideoTrack(update) => self.change_track(&update.track_sid, |it| {
                 (it.width, it.height) = (update.width, update.height);

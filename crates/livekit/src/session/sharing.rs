@@ -2,18 +2,19 @@
 
 use livekit_protocol::{SubscriptionPermission, SubscriptionPermissionUpdate, signal_response};
 use portunus_room::PersonId;
+use prost::Message;
 
 use super::Session;
 use crate::hall::Person;
 
-/// The most entries of a permission that are kept.
-const MAX_ENTRIES: usize = 4_096;
+/// The longest permission that is kept, in bytes.
+const MAX_SIZE: usize = 256 << 10;
 
 impl Session {
     /// Notes who may subscribe to the client's tracks.
     pub(super) fn share(&mut self, permission: SubscriptionPermission) {
-        if permission.track_permissions.len() > MAX_ENTRIES {
-            tracing::debug!("a permission to subscribe has too many entries");
+        if permission.encoded_len() > MAX_SIZE {
+            tracing::debug!("a permission to subscribe is too long");
             return;
         }
         let hall = self.member.hall.clone();

@@ -13,8 +13,8 @@ use portunus_room::{
 use portunus_rtp::Mid;
 
 use super::quality::{unbalance, unbalance_all};
-use super::{Role, Session, leave};
-use crate::hall::{Hall, Track};
+use super::{Session, leave};
+use crate::hall::{Hall, Role, Track};
 
 /// A track that a client receives or should receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

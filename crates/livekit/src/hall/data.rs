@@ -9,9 +9,10 @@ use portunus_media::{DataMessage, DataOptions, DataPayload, Reliability};
 use prost::Message;
 use tokio::time::Instant;
 
+use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
-use crate::hall::{Hall, Packet};
+use super::packets::Packet;
 
 /// The labels of data channels.
 const RELIABLE: &str = "_reliable";
@@ -204,6 +205,13 @@ fn signed(mut bytes: Vec<u8>, packet: &DataPacket, identity: &str, sid: &str) ->
     }
     sender.encode_raw(&mut bytes);
     bytes
+}
+
+/// Returns a packet with its sender, or `None` if it is none.
+#[cfg(feature = "testing")]
+pub(crate) fn signed_packet(bytes: Vec<u8>, identity: &str, sid: &str) -> Option<Vec<u8>> {
+    let packet = DataPacket::decode(&*bytes).ok()?;
+    Some(signed(bytes, &packet, identity, sid))
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use portunus_sdp::{Jsep, LocalJsep};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::Hall;
 use super::input::{Event, Input};
 use super::out::Out;
-use crate::hall::Hall;
 
 /// The PeerConnections of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
