@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use livekit_protocol::SyncState;
 use portunus_core::{Credentials, Gateway, Requester};
-use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
+use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
@@ -45,7 +45,7 @@ pub(crate) struct Admitted {
     pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
-    pub(crate) id: PersonId,
+    pub(crate) identity: String,
     pub(crate) parameters: JoinParameters,
 }
 
@@ -178,7 +178,7 @@ impl Door {
             token: renewal.ok_or(EntryError::NotPermitted)?,
             permissions,
             room,
-            id: identity.as_str().into(),
+            identity,
             claims,
             parameters,
         })
@@ -218,7 +218,7 @@ impl Door {
             gateway,
             plugin: &self.plugin,
             hall,
-            id: admitted.id,
+            identity: admitted.identity,
             claims: admitted.claims,
             token: admitted.token,
             permissions: admitted.permissions,
@@ -234,7 +234,10 @@ impl Door {
             return Resumed::Gone;
         };
         let hall = self.halls().get(&admitted.room).cloned();
-        let member = hall.and_then(|hall| hall.people().get(&admitted.id)?.member.clone());
+        let member = hall.and_then(|hall| {
+            let id = hall.id_of(&admitted.identity);
+            hall.people().get(&id)?.member.clone()
+        });
         let sid = &admitted.parameters.sid;
         let Some(member) = member.filter(|it| sid.is_empty() || it.sid == *sid) else {
             return Resumed::Gone;
@@ -275,7 +278,7 @@ impl Door {
             None if makes => rooms.create(name, settings(name))?,
             None => return Err(EntryError::NoRoom),
         };
-        let hall = Arc::new(Hall::new(name, room, is_own));
+        let hall = Arc::new(Hall::new(name, room, is_own, rooms.has_numbers()));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }

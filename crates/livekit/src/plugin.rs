@@ -95,7 +95,7 @@ impl PluginHandle for PeerHandle {
         match &self.0 {
             Some(Attached { member, role }) => json!({
                 "room": member.hall.name,
-                "identity": member.id.as_str(),
+                "identity": member.identity,
                 "sid": member.sid,
                 "role": role.name(),
             }),

@@ -86,7 +86,7 @@ impl Member {
         }
         let identity = match permission.hidden {
             true => "",
-            false => self.id.as_str(),
+            false => self.identity.as_str(),
         };
         let bytes = signed(bytes, &packet, identity, &self.sid);
         let destinations = destinations(&packet);
@@ -98,7 +98,7 @@ impl Member {
             bytes: bytes.into(),
         };
         let members = people.members();
-        let targets = members.filter(|other| packet.is_for(&other.id, &other.sid));
+        let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
         let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
         self.hall.deliver(&message.label, packet, &targets);
@@ -112,7 +112,7 @@ impl Member {
             return;
         }
         let missed = packets.since(self.joined);
-        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+        for packet in missed.filter(|packet| packet.is_for(&self.identity, &self.sid)) {
             self.send_data(RELIABLE, &packet.bytes);
         }
     }
@@ -124,7 +124,7 @@ impl Member {
         let got = got.collect();
         let packets = self.hall.packets();
         let missed = packets.after(&got);
-        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+        for packet in missed.filter(|packet| packet.is_for(&self.identity, &self.sid)) {
             self.send_data(RELIABLE, &packet.bytes);
         }
     }

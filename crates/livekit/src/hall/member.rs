@@ -37,6 +37,8 @@ impl Role {
 #[derive(Debug)]
 pub(crate) struct Member {
     /// Its identity.
+    pub(crate) identity: String,
+    /// Its id in the room.
     pub(crate) id: PersonId,
     /// The id of its session.
     pub(crate) sid: String,
@@ -83,14 +85,15 @@ pub(crate) struct Described {
 
 impl Member {
     pub(crate) fn new(
-        id: PersonId,
+        identity: String,
         sid: String,
         hall: Arc<Hall>,
         events: mpsc::Sender<Event>,
         inputs: mpsc::Sender<Input>,
     ) -> Self {
         Member {
-            id,
+            id: hall.id_of(&identity),
+            identity,
             sid,
             hall,
             out: Out::default(),

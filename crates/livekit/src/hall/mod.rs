@@ -12,6 +12,7 @@ mod show;
 mod speaking;
 mod track;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +27,7 @@ pub(crate) use data::signed_packet;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use out::Wire;
-use packets::{Packet, Packets};
+use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
 use speaking::Speaking;
@@ -47,6 +48,8 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
+    /// Whether participants are numbers for other doors.
+    has_numbers: bool,
     people: Mutex<People>,
     /// Since when nobody is there.
     empty: Mutex<Emptiness>,
@@ -64,7 +67,7 @@ struct Emptiness {
 }
 
 impl Hall {
-    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool) -> Self {
+    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool, has_numbers: bool) -> Self {
         Hall {
             name: name.to_owned(),
             sid: IdKind::Room.random(),
@@ -72,6 +75,7 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
+            has_numbers,
             people: Mutex::default(),
             empty: Mutex::default(),
             packets: Mutex::default(),
@@ -102,6 +106,14 @@ impl Hall {
             false => config.empty_timeout,
         };
         is_destroyed || since.elapsed() >= limit
+    }
+
+    /// Returns the id in the room of the participant with this identity.
+    pub(crate) fn id_of(&self, identity: &str) -> PersonId {
+        match self.has_numbers {
+            true => numbered(identity).into(),
+            false => identity.into(),
+        }
     }
 
     /// Locks what is known of the participants.
@@ -182,4 +194,31 @@ pub(crate) fn frame_of(participants: Vec<livekit_protocol::ParticipantInfo>) -> 
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or_default()
+}
+
+/// Returns the number that stands for an identity: itself, if it is one, or one below 2^53 that
+/// follows from it.
+fn numbered(identity: &str) -> String {
+    if identity.parse::<u64>().is_ok_and(|number| number > 0 && number.to_string() == identity) {
+        return identity.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    identity.hash(&mut hasher);
+    (1 + hasher.finish() % ((1 << 53) - 1)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_has_one_number() {
+        assert_eq!(numbered("1234"), "1234");
+        for text in ["al", "01234", "0", "", "-1", "1e3"] {
+            let number = numbered(text).parse::<u64>();
+            assert!(number.is_ok_and(|number| (1..1 << 53).contains(&number)), "{text}");
+            assert_eq!(numbered(text), numbered(text));
+        }
+        assert_ne!(numbered("al"), numbered("bo"));
+    }
 }

@@ -198,7 +198,10 @@ impl People {
         };
         let mut info = ParticipantInfo {
             sid: person.sid.clone(),
-            identity: id.to_string(),
+            identity: match &person.member {
+                Some(member) => member.identity.clone(),
+                None => id.to_string(),
+            },
             state: person.state.into(),
             joined_at: person.joined_ms / 1_000,
             joined_at_ms: person.joined_ms,

@@ -17,7 +17,7 @@ use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
 use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
 use crate::access::{Claims, Renewal};
-use crate::hall::{Hall, Input, Member, Person, Role, Wire, codecs};
+use crate::hall::{Event, Hall, Input, Member, Person, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
@@ -39,7 +39,7 @@ pub(crate) struct Joining<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
-    pub(crate) id: PersonId,
+    pub(crate) identity: String,
     pub(crate) claims: Claims,
     /// Makes tokens for reconnects.
     pub(crate) token: Renewal,
@@ -75,7 +75,8 @@ impl Joining<'_> {
         let (events, happening) = mpsc::channel(EVENTS);
         let (inputs, requests) = mpsc::channel(INPUTS);
         let sid = IdKind::Participant.random();
-        let member = Member::new(self.id.clone(), sid, self.hall.clone(), events, inputs.clone());
+        let (identity, hall) = (self.identity.clone(), self.hall.clone());
+        let member = Member::new(identity, sid, hall, events, inputs.clone());
         let member = Arc::new(member);
         let single = self.parameters.single;
         let link = Link::open(self.gateway, self.requester, self.plugin, &member, single).await?;
@@ -122,12 +123,12 @@ impl Joining<'_> {
 
     /// Enters the room, and tells the client what is there.
     fn enter(&self, session: &mut Session) -> Result<(), JoinError> {
-        let (hall, id) = (&self.hall, &self.id);
+        let (hall, id) = (&self.hall, &session.member.id.clone());
         let mut state = hall.room.lock();
         if state.is_destroyed() {
             return Err(Refusal::NotInRoom.into());
         }
-        self.replace(&mut state);
+        self.replace(&mut state, id);
         let mut person = Person::new(session.member.clone());
         person.kind = self.permissions.kind;
         person.permission = self.permissions.permission.clone();
@@ -189,10 +190,10 @@ impl Joining<'_> {
     }
 
     /// Ends a former session of the same identity.
-    fn replace(&self, state: &mut portunus_room::State) {
+    fn replace(&self, state: &mut portunus_room::State, id: &PersonId) {
         let member = {
             let mut people = self.hall.people();
-            let person = people.get_mut(&self.id);
+            let person = people.get_mut(id);
             person.and_then(|person| {
                 person.disconnect_reason = DisconnectReason::DuplicateIdentity;
                 person.member.clone()
@@ -209,7 +210,7 @@ impl Joining<'_> {
             }
         }
         if let Some(key) = member.key(Role::Publisher) {
-            state.gone(&self.id, key);
+            state.gone(id, key);
         }
         member.happens(Event::End(reason));
     }
@@ -219,11 +220,11 @@ impl Joining<'_> {
         let mut people = hall.people();
         let others = state.people().map(portunus_room::Participant::id);
         let others: Vec<&PersonId> = others
-            .filter(|other| **other != self.id && !people.is_hidden(other))
+            .filter(|other| **other != session.member.id && !people.is_hidden(other))
             .collect();
         let other_participants = others.into_iter().filter_map(|id| people.info(state, id));
         let other_participants = other_participants.collect();
-        let participant = people.info(state, &self.id);
+        let participant = people.info(state, &session.member.id);
         drop(people);
         let permission = &self.permissions.permission;
         JoinResponse {

@@ -28,7 +28,7 @@ pub(crate) use permissions::Permissions;
 pub(crate) use requests::MAX_METADATA;
 
 use crate::access::Renewal;
-use crate::hall::{Event, Input, Member, Role, Wire, now_ms};
+use crate::hall::{Event, Input, Member, Role, now_ms};
 use crate::link::Link;
 use peer::Peer;
 use publish::Unbound;

@@ -13,6 +13,7 @@ use portunus_sdp::{CodecName, Jsep, Kind, Media, Svc};
 use prost::Message;
 
 use super::permissions::may_publish;
+use super::quality::unbalance;
 use super::subscribe::tell_subscribed;
 use super::{Session, kind_of, leave};
 use crate::hall::{Person, Role, Track};
@@ -163,6 +164,7 @@ impl Session {
                 if self.subscriber.is_none() {
                     self.asked = false;
                     tell_subscribed(&hall, &state, key);
+                    unbalance(&hall, &state, key);
                     self.refuse(&mut state, key);
                     self.ask_for_lines(&state);
                 }
