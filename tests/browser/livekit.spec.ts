@@ -1,7 +1,7 @@
 // livekit-client as its authors publish it, against the LiveKit door.
 import type { BrowserContext, Page } from '@playwright/test';
 import { expect, FIREFOX, test as base } from './fixtures';
-import { connect, inRoom, openSdk, seen, startLiveKit, token, type LiveKitServer } from './livekit';
+import { connect, encrypt, inRoom, openSdk, seen, startLiveKit, token, type LiveKitServer } from './livekit';
 import { ask, enter, seen as seenOnPage, SECRET } from './room';
 
 /** A room of the Janus API, too. */
@@ -30,7 +30,7 @@ const test = base.extend<object, { livekit: LiveKitServer }>({
 
 /** Opens a page for each of these participants. */
 async function join(context: BrowserContext, livekit: LiveKitServer, room: string, names: string[], options: object = {}, video: object = {}): Promise<Page[]> {
-  const pages = [];
+  const pages: Page[] = [];
   for (const name of names) {
     const page = await context.newPage();
     await openSdk(page, livekit);
@@ -67,7 +67,7 @@ test('two PeerConnections: each hears and sees the other', FIREFOX, async ({ con
 
 test('one PeerConnection: each hears and sees all others, who come and go', FIREFOX, async ({ context, livekit }) => {
   const names = ['al', 'bo', 'cy'];
-  const pages = [];
+  const pages: Page[] = [];
   for (const name of names) {
     const page = await context.newPage();
     pages.push(page);
@@ -181,6 +181,25 @@ for (const [name, options] of [['two PeerConnections', TWO], ['one PeerConnectio
     await expect.poll(() => inRoom(bo, `[...document.querySelectorAll('video')].some((it) => it.currentTime > 0.5)`)).toBe(true);
   });
 }
+
+test('what is encrypted end to end is seen by those only who have the key', async ({ context, livekit }) => {
+  const pages: Page[] = [];
+  for (const [name, key] of [['al', 'one'], ['bo', 'one'], ['cy', 'other']] as const) {
+    const page = await context.newPage();
+    pages.push(page);
+    await openSdk(page, livekit);
+    await encrypt(page, key);
+    await connect(page, livekit, token(name, 'secret'));
+    await inRoom(page, 'room.setE2EEEnabled(true)');
+  }
+  const [al, bo, cy] = pages;
+  await inRoom(al, 'room.localParticipant.enableCameraAndMicrophone()');
+  for (const page of [bo, cy]) await expect.poll(() => seen(page)).toEqual(['al camera subscribed on', 'al microphone subscribed on']);
+  expect(await inRoom(bo, `room.getParticipantByIdentity('al').getTrackPublication('camera').isEncrypted`)).toBe(true);
+  const moves = (page: Page) => inRoom(page, `[...document.querySelectorAll('video')].some((it) => it.videoWidth > 0 && it.currentTime > 0.5)`);
+  await expect.poll(() => moves(bo)).toBe(true);
+  await expect.poll(async () => (await events(cy, 'encryptionError')).length).toBeGreaterThan(0);
+});
 
 test('a page of the Janus API and an app of LiveKit meet in one room', async ({ context, livekit }) => {
   const [al] = await join(context, livekit, String(ROOM), ['al']);

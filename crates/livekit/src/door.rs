@@ -120,6 +120,14 @@ impl Door {
         }
     }
 
+    /// Tells the clients of all rooms what was put off.
+    pub(crate) fn tell_batches(&self) {
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_batch();
+        }
+    }
+
     fn gateway(&self) -> Result<&Gateway, EntryError> {
         self.gateway.get().ok_or(EntryError::Full("not ready"))
     }

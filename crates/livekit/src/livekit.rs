@@ -14,6 +14,9 @@ use crate::edge;
 /// How often rooms are looked for that nobody is in.
 const CLEANING: Duration = Duration::from_secs(1);
 
+/// How often clients in rooms of many are told of those who publish nothing.
+const BATCHING: Duration = Duration::from_secs(3);
+
 /// How often clients are told who speaks.
 const HEARING: Duration = Duration::from_millis(400);
 
@@ -42,6 +45,7 @@ impl LiveKit {
     pub fn open(&self, gateway: Gateway) -> Router {
         self.door.open(gateway);
         tokio::spawn(clean(Arc::downgrade(&self.door)));
+        tokio::spawn(tell_batches(Arc::downgrade(&self.door)));
         tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
     }
@@ -52,6 +56,14 @@ async fn clean(door: Weak<Door>) {
         tokio::time::sleep(CLEANING).await;
         let Some(door) = door.upgrade() else { return };
         door.clean();
+    }
+}
+
+async fn tell_batches(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(BATCHING).await;
+        let Some(door) = door.upgrade() else { return };
+        door.tell_batches();
     }
 }
 

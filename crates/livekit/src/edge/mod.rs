@@ -1,6 +1,7 @@
 //! The HTTP paths and the WebSockets of the door.
 
 mod cors;
+mod paths;
 mod socket;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc/validate", get(validate))
         .route("/rtc/v1/validate", get(validate_v1))
         .with_state(door);
-    cors::with(router)
+    paths::tolerant(cors::with(router))
 }
 
 /// Returns the token of a request, from its header or its query.

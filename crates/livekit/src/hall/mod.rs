@@ -2,6 +2,7 @@
 //!
 //! The lock of a hall is taken under that of its room, never the other way round.
 
+mod batch;
 mod data;
 mod input;
 mod member;
@@ -27,6 +28,7 @@ pub(crate) use data::signed_packet;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use out::Wire;
+use batch::Batch;
 use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
@@ -57,6 +59,8 @@ pub(crate) struct Hall {
     packets: Mutex<Packets>,
     /// Who was last told to speak.
     speakers: Mutex<Speaking>,
+    /// The updates that are put off.
+    batch: Mutex<Batch>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -80,6 +84,7 @@ impl Hall {
             empty: Mutex::default(),
             packets: Mutex::default(),
             speakers: Mutex::default(),
+            batch: Mutex::default(),
         }
     }
 
@@ -124,6 +129,10 @@ impl Hall {
     /// Locks the data messages of the last seconds. No other lock is taken under this one.
     pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the clients who speaks, if that has changed.

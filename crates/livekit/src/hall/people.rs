@@ -139,14 +139,19 @@ impl People {
         Some(person.or_insert_with(Person::foreign))
     }
 
+    /// Returns the number of participants that are known.
+    pub(crate) fn count(&self) -> usize {
+        self.persons.len()
+    }
+
     /// Returns the clients of this door.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.persons.values().filter_map(|it| it.member.as_ref())
     }
 
-    /// Returns the quality of the connections where it is known, by the ids of sessions.
+    /// Returns the quality of the connections of publishers where it is known, by the ids of sessions.
     pub(crate) fn qualities(&self) -> impl Iterator<Item = (String, ConnectionQuality)> {
-        let persons = self.persons.values();
+        let persons = self.persons.values().filter(|person| !person.tracks.is_empty());
         persons.filter_map(|person| Some((person.sid.clone(), person.quality?)))
     }
 

@@ -217,7 +217,7 @@ impl Session {
         };
         person.state = participant_info::State::Active;
         drop(people);
-        hall.tell(&state, &self.member.id);
+        hall.tell_soon(&state, &self.member.id);
         drop(state);
         self.member.is_behind();
         self.tell_qualities();

@@ -128,7 +128,13 @@ impl Session {
         if std::mem::replace(&mut person.quality, Some(worst)) == Some(worst) {
             return;
         }
+        let is_publisher = !person.tracks.is_empty();
         let frame = quality_frame(vec![(person.sid.clone(), worst)]);
+        // Nobody shows the connections of thousands of viewers.
+        if !is_publisher {
+            self.member.out.send(&frame);
+            return;
+        }
         for member in people.members() {
             member.out.send(&frame);
         }

@@ -182,6 +182,8 @@ impl Session {
     /// Takes over another connection of the client.
     pub(super) fn resume(&mut self) -> Wire {
         let member = self.member.clone();
+        // Its next offer comes unasked: it restarts ICE.
+        self.asked = self.subscriber.is_none();
         let wire = member.out.connect();
         self.send(signal_response::Message::Reconnect(ReconnectResponse {
             server_info: Some(server_info()),
