@@ -119,7 +119,10 @@ impl Renewal {
     pub fn renew(&self) -> Option<String> {
         let mut claims = self.claims.clone();
         let now = get_current_timestamp();
-        let before = claims.get("exp").and_then(Value::as_u64).unwrap_or_default();
+        let before = claims
+            .get("exp")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         let expiry = before.max(now.saturating_add(RENEWED));
         claims.insert("exp".to_owned(), expiry.into());
         claims.insert("nbf".to_owned(), now.into());

@@ -88,8 +88,16 @@ impl Configuration for LiveKitConfig {
             section.listens("port", Protocol::Tcp, &livekit.bind, port..=port);
         }
         let seconds = 0..=86_400;
-        section.range("empty_timeout", livekit.empty_timeout.as_secs(), seconds.clone());
-        section.range("departure_timeout", livekit.departure_timeout.as_secs(), seconds);
+        section.range(
+            "empty_timeout",
+            livekit.empty_timeout.as_secs(),
+            seconds.clone(),
+        );
+        section.range(
+            "departure_timeout",
+            livekit.departure_timeout.as_secs(),
+            seconds,
+        );
         section.range("max_participants", livekit.max_participants, 1..=10_000_000);
         section.range("max_connections", livekit.max_connections, 1..=1_000_000);
         livekit

@@ -167,12 +167,20 @@ impl Door {
         if room.is_empty() {
             return Err(EntryError::Name("no room name"));
         }
-        let too_long = [&identity, &claims.name, &room].iter().any(|it| it.len() > MAX_NAME);
+        let too_long = [&identity, &claims.name, &room]
+            .iter()
+            .any(|it| it.len() > MAX_NAME);
         if too_long {
-            return Err(EntryError::Name("name or identity exceeds the limit of 256 bytes"));
+            return Err(EntryError::Name(
+                "name or identity exceeds the limit of 256 bytes",
+            ));
         }
-        let attributes = [&claims.attributes, &parameters.attributes].into_iter().flatten();
-        let size: usize = attributes.map(|(name, value)| name.len() + value.len()).sum();
+        let attributes = [&claims.attributes, &parameters.attributes]
+            .into_iter()
+            .flatten();
+        let size: usize = attributes
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
         let metadata = claims.metadata.len().max(parameters.metadata.len());
         if size > MAX_METADATA || metadata > MAX_METADATA {
             return Err(EntryError::Name("metadata or attributes exceed the limit"));
@@ -194,7 +202,11 @@ impl Door {
 
     /// Checks that the room of a client exists or can be made.
     pub(crate) fn check_room(&self, admitted: &Admitted) -> Result<(), EntryError> {
-        let exists = || self.rooms.get().is_some_and(|rooms| rooms.find(&admitted.room).is_some());
+        let exists = || {
+            self.rooms
+                .get()
+                .is_some_and(|rooms| rooms.find(&admitted.room).is_some())
+        };
         match self.makes_rooms(admitted) || exists() {
             true => Ok(()),
             false => Err(EntryError::NoRoom),
@@ -216,7 +228,11 @@ impl Door {
         if gateway.draining().is_some() {
             return Err(EntryError::Full("the server is draining"));
         }
-        let present: usize = self.halls().values().map(|hall| hall.people().members().count()).sum();
+        let present: usize = self
+            .halls()
+            .values()
+            .map(|hall| hall.people().members().count())
+            .sum();
         if present >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
@@ -275,7 +291,9 @@ impl Door {
         let mut halls = self.halls();
         let found = rooms.find(name);
         let known = halls.get(name).filter(|hall| {
-            found.as_ref().is_some_and(|room| Arc::ptr_eq(room, &hall.room))
+            found
+                .as_ref()
+                .is_some_and(|room| Arc::ptr_eq(room, &hall.room))
         });
         if let Some(hall) = known {
             return Ok(hall.clone());
@@ -303,7 +321,9 @@ impl Door {
                 continue;
             }
             let mut halls = self.halls();
-            let is_same = halls.get(&hall.name).is_some_and(|it| Arc::ptr_eq(it, &hall));
+            let is_same = halls
+                .get(&hall.name)
+                .is_some_and(|it| Arc::ptr_eq(it, &hall));
             // Nobody can find it from now on, unless somebody is just joining.
             if is_same && Arc::strong_count(&hall) <= 2 {
                 halls.remove(&hall.name);
@@ -334,4 +354,3 @@ fn settings(name: &str) -> RoomSettings {
     settings.codecs.opus_dtx = true;
     settings
 }
-

@@ -10,7 +10,6 @@ use crate::hall::{Member, Role};
 use crate::ids::IdKind;
 use crate::plugin::{Attached, LiveKitPlugin, PACKAGE};
 
-
 /// The transport in events.
 const TRANSPORT: &str = "portunus.transport.livekit";
 
@@ -129,7 +128,10 @@ impl Link {
         };
         let text = error.get("reason").and_then(Value::as_str);
         Err(LinkError {
-            code: error.get("code").and_then(Value::as_u64).unwrap_or_default(),
+            code: error
+                .get("code")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
             text: text.unwrap_or_default().to_owned(),
         })
     }

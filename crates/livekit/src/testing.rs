@@ -2,8 +2,8 @@
 
 use livekit_protocol::SignalRequest;
 
-pub use crate::frame::Form;
 use crate::frame;
+pub use crate::frame::Form;
 use crate::hall::signed_packet;
 use crate::join_parameters::JoinParameters;
 

@@ -41,7 +41,9 @@ fn token(headers: &HeaderMap, query: &str) -> Result<Option<String>, EntryError>
     }
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let token = pairs.find(|(name, _)| name == "access_token");
-    Ok(token.map(|(_, token)| token.into_owned()).filter(|token| !token.is_empty()))
+    Ok(token
+        .map(|(_, token)| token.into_owned())
+        .filter(|token| !token.is_empty()))
 }
 
 impl IntoResponse for EntryError {
@@ -96,7 +98,15 @@ async fn rtc(
     let Ok(upgrade) = upgrade else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, false).await
+    entered(
+        &door,
+        requester,
+        &query.unwrap_or_default(),
+        &headers,
+        upgrade,
+        false,
+    )
+    .await
 }
 
 async fn rtc_v1(
@@ -109,7 +119,15 @@ async fn rtc_v1(
     let Ok(upgrade) = upgrade else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, true).await
+    entered(
+        &door,
+        requester,
+        &query.unwrap_or_default(),
+        &headers,
+        upgrade,
+        true,
+    )
+    .await
 }
 
 /// Lets a client in. Its request is upgraded once its first message is there.
@@ -131,7 +149,9 @@ async fn entered(
         Ok(admitted) => admitted,
         Err(error) => return error.into_response(),
     };
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    let upgrade = upgrade
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE);
     if admitted.parameters.reconnect {
         return match door.resume(&admitted, requester).await {
             Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),

@@ -32,7 +32,10 @@ mod tests {
             let uri = text.parse::<Uri>().ok()?;
             with_one_slash(&uri).map(|uri| uri.to_string())
         };
-        assert_eq!(of("//rtc/validate?a=//"), Some("/rtc/validate?a=//".to_owned()));
+        assert_eq!(
+            of("//rtc/validate?a=//"),
+            Some("/rtc/validate?a=//".to_owned())
+        );
         assert_eq!(of("///"), Some("/".to_owned()));
         assert_eq!(of("/rtc"), None);
         assert_eq!(of("/"), None);

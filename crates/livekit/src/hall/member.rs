@@ -188,7 +188,9 @@ impl Member {
 
     /// Returns the tracks that the client receives, by its m-lines.
     pub(crate) fn mids(&self, state: &State) -> std::collections::HashMap<String, String> {
-        let subscriber = self.key(self.receiving()).and_then(|key| state.subscriber(key));
+        let subscriber = self
+            .key(self.receiving())
+            .and_then(|key| state.subscriber(key));
         let people = self.hall.people();
         let lines = subscriber.into_iter().flat_map(|it| &it.lines);
         let tracks = lines.filter_map(|line| {

@@ -23,12 +23,12 @@ use portunus_room::{PersonId, Room, State};
 use crate::config::LiveKitConfig;
 use crate::frame::Frame;
 use crate::ids::IdKind;
+use batch::Batch;
 #[cfg(feature = "testing")]
 pub(crate) use data::signed_packet;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use out::Wire;
-use batch::Batch;
 use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
@@ -157,7 +157,9 @@ impl Hall {
             return;
         }
         let changed = SpeakersChanged { speakers };
-        let frame = Arc::new(Frame::new(signal_response::Message::SpeakersChanged(changed)));
+        let frame = Arc::new(Frame::new(signal_response::Message::SpeakersChanged(
+            changed,
+        )));
         for member in people.members() {
             member.out.send(&frame);
         }
@@ -208,7 +210,10 @@ pub(crate) fn now_ms() -> i64 {
 /// Returns the number that stands for an identity: itself, if it is one, or one below 2^53 that
 /// follows from it.
 fn numbered(identity: &str) -> String {
-    if identity.parse::<u64>().is_ok_and(|number| number > 0 && number.to_string() == identity) {
+    if identity
+        .parse::<u64>()
+        .is_ok_and(|number| number > 0 && number.to_string() == identity)
+    {
         return identity.to_owned();
     }
     let mut hasher = DefaultHasher::new();
@@ -225,7 +230,10 @@ mod tests {
         assert_eq!(numbered("1234"), "1234");
         for text in ["al", "01234", "0", "", "-1", "1e3"] {
             let number = numbered(text).parse::<u64>();
-            assert!(number.is_ok_and(|number| (1..1 << 53).contains(&number)), "{text}");
+            assert!(
+                number.is_ok_and(|number| (1..1 << 53).contains(&number)),
+                "{text}"
+            );
             assert_eq!(numbered(text), numbered(text));
         }
         assert_ne!(numbered("al"), numbered("bo"));

@@ -151,7 +151,10 @@ impl People {
 
     /// Returns the quality of the connections of publishers where it is known, by the ids of sessions.
     pub(crate) fn qualities(&self) -> impl Iterator<Item = (String, ConnectionQuality)> {
-        let persons = self.persons.values().filter(|person| !person.tracks.is_empty());
+        let persons = self
+            .persons
+            .values()
+            .filter(|person| !person.tracks.is_empty());
         persons.filter_map(|person| Some((person.sid.clone(), person.quality?)))
     }
 

@@ -7,9 +7,7 @@ use livekit_protocol::{
     signal_response,
 };
 use portunus_core::{Gateway, Purse, Requester};
-use portunus_room::{
-    Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
-};
+use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -101,7 +99,10 @@ impl Joining<'_> {
             publisher_up: false,
             asked: false,
             was_up: false,
-            deadline: Some((Instant::now() + CONNECT_LIMIT, DisconnectReason::JoinFailure)),
+            deadline: Some((
+                Instant::now() + CONNECT_LIMIT,
+                DisconnectReason::JoinFailure,
+            )),
             gathering: None,
             wanted: Wanted::default(),
             balancing: None,

@@ -113,7 +113,10 @@ impl Session {
     fn next_deadline(&self) -> Option<Instant> {
         let deadline = self.deadline.map(|(deadline, _)| deadline);
         let regular = [self.measuring, self.refreshing];
-        let others = deadline.into_iter().chain(self.gathering).chain(self.balancing);
+        let others = deadline
+            .into_iter()
+            .chain(self.gathering)
+            .chain(self.balancing);
         others.chain(regular).min()
     }
 
@@ -225,7 +228,12 @@ impl Session {
 
     /// Has the client resume, because media does not flow any more.
     fn hung_up(&mut self, role: Role, reason: &str) {
-        tracing::debug!(sid = self.member.sid, ?role, reason, "a PeerConnection has ended");
+        tracing::debug!(
+            sid = self.member.sid,
+            ?role,
+            reason,
+            "a PeerConnection has ended"
+        );
         let hall = self.member.hall.clone();
         {
             let mut state = hall.room.lock();
@@ -276,7 +284,9 @@ impl Session {
         }
         state.gone(&member.id, own);
         let mut people = hall.people();
-        let is_own = people.get(&member.id).is_some_and(|it| it.sid == member.sid);
+        let is_own = people
+            .get(&member.id)
+            .is_some_and(|it| it.sid == member.sid);
         if is_own {
             people.remove(&member.id);
         }

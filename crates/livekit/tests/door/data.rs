@@ -55,7 +55,9 @@ async fn eventually(is_so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), waiting)
+        .await
+        .unwrap();
 }
 
 /// Returns the peers that were made since `before`.
@@ -80,14 +82,25 @@ async fn messages_go_to_the_others_or_to_those_that_are_named() {
     world.all_up().await;
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
     send(&world, publisher, "_lossy", &packet(0, "quick", &[])).await;
-    send(&world, publisher, "_reliable", &packet(2, "cy only", &["cy"])).await;
+    send(
+        &world,
+        publisher,
+        "_reliable",
+        &packet(2, "cy only", &["cy"]),
+    )
+    .await;
     // It came before, and is repeated.
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
     send(&world, publisher, "_reliable", &packet(3, "end", &[])).await;
     eventually(|| got(&world, cy).len() == 4).await;
     assert_eq!(
         got(&world, cy),
-        ["_reliable al: all", "_lossy al: quick", "_reliable al: cy only", "_reliable al: end"]
+        [
+            "_reliable al: all",
+            "_lossy al: quick",
+            "_reliable al: cy only",
+            "_reliable al: end"
+        ]
     );
     assert_eq!(
         got(&world, bo),

@@ -15,7 +15,10 @@ use crate::world::{Client, World, description, token};
 /// Returns an offer of m-lines to receive on.
 fn receiving(lines: &[Line]) -> SessionDescription {
     let mut offer = description("offer", lines);
-    offer.sdp = offer.sdp.replace("a=sendrecv", "a=recvonly").replace("a=msid:s a\r\n", "");
+    offer.sdp = offer
+        .sdp
+        .replace("a=sendrecv", "a=recvonly")
+        .replace("a=msid:s a\r\n", "");
     offer.sdp = offer.sdp.replace("a=msid:s v\r\n", "");
     offer
 }
@@ -59,7 +62,9 @@ async fn publisher(world: &World, identity: &str) -> Client {
             source: source.into(),
             ..AddTrackRequest::default()
         };
-        client.send(signal_request::Message::AddTrack(request)).await;
+        client
+            .send(signal_request::Message::AddTrack(request))
+            .await;
     }
     client.offer(&[Line::Audio, Line::Video]).await;
     world.all_up().await;
@@ -71,11 +76,18 @@ async fn the_first_answer_has_the_tracks_and_more_lines_are_asked_for() {
     let world = World::new().await;
     let _al = publisher(&world, "al").await;
     let lines = [Line::Audio, Line::Video, Line::Data];
-    let mut bo = world.connect(&query("bo", receiving(&lines))).await.unwrap();
+    let mut bo = world
+        .connect(&query("bo", receiving(&lines)))
+        .await
+        .unwrap();
     let first = answer(&mut bo).await;
     assert_eq!(first.mid_to_track_id.len(), 2, "{}", first.sdp);
     for track in first.mid_to_track_id.values() {
-        assert!(first.sdp.contains(&format!("|{track} {track}")), "{}", first.sdp);
+        assert!(
+            first.sdp.contains(&format!("|{track} {track}")),
+            "{}",
+            first.sdp
+        );
     }
     assert_eq!(first.sdp.matches("a=sendonly").count(), 2);
     let _cy = publisher(&world, "cy").await;
@@ -85,8 +97,15 @@ async fn the_first_answer_has_the_tracks_and_more_lines_are_asked_for() {
     });
     let missing = missing.await;
     assert_eq!((missing.num_audios, missing.num_videos), (1, 1));
-    let more = [Line::Audio, Line::Video, Line::Data, Line::Audio, Line::Video];
-    bo.send(signal_request::Message::Offer(receiving(&more))).await;
+    let more = [
+        Line::Audio,
+        Line::Video,
+        Line::Data,
+        Line::Audio,
+        Line::Video,
+    ];
+    bo.send(signal_request::Message::Offer(receiving(&more)))
+        .await;
     let second = answer(&mut bo).await;
     assert_eq!(second.mid_to_track_id.len(), 4, "{}", second.sdp);
     assert_eq!(world.server.requested().routes.len(), 4);
@@ -97,9 +116,13 @@ async fn a_line_is_free_for_another_once_it_was_inactive() {
     let world = World::new().await;
     let mut al = publisher(&world, "al").await;
     let lines = [Line::Audio, Line::Video, Line::Data];
-    let mut bo = world.connect(&query("bo", receiving(&lines))).await.unwrap();
+    let mut bo = world
+        .connect(&query("bo", receiving(&lines)))
+        .await
+        .unwrap();
     let first = answer(&mut bo).await;
-    al.send(signal_request::Message::Leave(Default::default())).await;
+    al.send(signal_request::Message::Leave(Default::default()))
+        .await;
     let again = |missing: portunus_livekit::protocol::MediaSectionsRequirement| {
         (missing.num_audios, missing.num_videos) == (0, 0)
     };
@@ -108,18 +131,30 @@ async fn a_line_is_free_for_another_once_it_was_inactive() {
         _ => None,
     });
     assert!(again(asked.await));
-    bo.send(signal_request::Message::Offer(receiving(&lines))).await;
+    bo.send(signal_request::Message::Offer(receiving(&lines)))
+        .await;
     let second = answer(&mut bo).await;
     assert!(second.mid_to_track_id.is_empty());
-    assert_eq!(second.sdp.matches("a=inactive").count(), 2, "{}", second.sdp);
+    assert_eq!(
+        second.sdp.matches("a=inactive").count(),
+        2,
+        "{}",
+        second.sdp
+    );
     let _cy = publisher(&world, "cy").await;
     let asked = bo.expect("media_sections_requirement", |message| match message {
         signal_response::Message::MediaSectionsRequirement(missing) => Some(missing),
         _ => None,
     });
     assert!(again(asked.await));
-    bo.send(signal_request::Message::Offer(receiving(&lines))).await;
+    bo.send(signal_request::Message::Offer(receiving(&lines)))
+        .await;
     let third = answer(&mut bo).await;
     assert_eq!(third.mid_to_track_id.len(), 2);
-    assert!(third.mid_to_track_id.iter().all(|(mid, track)| first.mid_to_track_id.get(mid) != Some(track)));
+    assert!(
+        third
+            .mid_to_track_id
+            .iter()
+            .all(|(mid, track)| first.mid_to_track_id.get(mid) != Some(track))
+    );
 }

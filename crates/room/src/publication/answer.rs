@@ -65,7 +65,9 @@ impl AnswerRequest<'_> {
                 Kind::Data => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
                 }
-                Kind::Audio | Kind::Video => answer_media(self.room, self.forced, offered, (known, dtx)),
+                Kind::Audio | Kind::Video => {
+                    answer_media(self.room, self.forced, offered, (known, dtx))
+                }
             };
             data_taken |= offered.kind == Kind::Data && !line.rejected;
             if cap && offered.kind == Kind::Video && !line.rejected {
