@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use livekit_protocol::ParticipantInfo;
 use portunus_room::{PersonId, State};
+use tokio::time::Instant;
 
 use super::{Hall, frame_of};
 use crate::frame::Frame;
@@ -41,6 +42,7 @@ impl Hall {
 
     /// Returns the last update about a participant, or `None` if the others are told later.
     pub(crate) fn departure(&self, id: &PersonId, info: ParticipantInfo) -> Option<Arc<Frame>> {
+        self.departed().add(info.clone(), Instant::now());
         let mut batch = self.batch();
         batch.changed.remove(id);
         if self.has_many() && !info.is_publisher {

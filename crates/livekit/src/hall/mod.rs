@@ -4,6 +4,7 @@
 
 mod batch;
 mod data;
+mod departed;
 mod input;
 mod member;
 mod out;
@@ -17,7 +18,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use livekit_protocol::{ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response};
+use livekit_protocol::{
+    ParticipantInfo, ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response,
+};
 use portunus_room::{PersonId, Room, State};
 
 use crate::config::LiveKitConfig;
@@ -26,6 +29,7 @@ use crate::ids::IdKind;
 use batch::Batch;
 #[cfg(feature = "testing")]
 pub(crate) use data::signed_packet;
+use departed::Departed;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use out::Wire;
@@ -61,6 +65,8 @@ pub(crate) struct Hall {
     speakers: Mutex<Speaking>,
     /// The updates that are put off.
     batch: Mutex<Batch>,
+    /// Who has left.
+    departed: Mutex<Departed>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -85,6 +91,7 @@ impl Hall {
             packets: Mutex::default(),
             speakers: Mutex::default(),
             batch: Mutex::default(),
+            departed: Mutex::default(),
         }
     }
 
@@ -129,6 +136,17 @@ impl Hall {
     /// Locks the data messages of the last seconds. No other lock is taken under this one.
     pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn departed(&self) -> MutexGuard<'_, Departed> {
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the last descriptions of those who have left, for a client that resumes.
+    pub(crate) fn gone(&self) -> Vec<ParticipantInfo> {
+        let people = self.people();
+        self.departed()
+            .gone(|identity| people.get(&self.id_of(identity)).is_some())
     }
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
@@ -193,7 +211,7 @@ impl Hall {
 }
 
 /// Returns an update about participants.
-pub(crate) fn frame_of(participants: Vec<livekit_protocol::ParticipantInfo>) -> Arc<Frame> {
+pub(crate) fn frame_of(participants: Vec<ParticipantInfo>) -> Arc<Frame> {
     let update = ParticipantUpdate {
         participants,
         ..ParticipantUpdate::default()

@@ -109,6 +109,7 @@ impl Joining<'_> {
             measuring: Instant::now() + MEASURING / 2,
             refreshing: Instant::now(),
             token: self.token.clone(),
+            breaks: None,
             ended: None,
         };
         self.enter(&mut session)?;

@@ -85,6 +85,8 @@ pub(crate) struct Session {
     refreshing: Instant,
     /// Makes its tokens.
     token: Renewal,
+    /// Whether its next connection breaks, for a test of the client: with a first message or without.
+    breaks: Option<bool>,
     /// Why it ends.
     ended: Option<DisconnectReason>,
 }

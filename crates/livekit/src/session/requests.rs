@@ -185,11 +185,20 @@ impl Session {
         // Its next offer comes unasked: it restarts ICE.
         self.asked = self.subscriber.is_none();
         let wire = member.out.connect();
+        let breaks = self.breaks.take();
+        if breaks == Some(false) {
+            member.out.close();
+            return wire;
+        }
         self.send(signal_response::Message::Reconnect(ReconnectResponse {
             server_info: Some(server_info()),
             last_message_seq: member.last_sequence(),
             ..ReconnectResponse::default()
         }));
+        if breaks == Some(true) {
+            member.out.close();
+            return wire;
+        }
         let hall = member.hall.clone();
         let mut state = hall.room.lock();
         let ids: Vec<_> = state.people().map(|person| person.id().clone()).collect();
@@ -202,7 +211,8 @@ impl Session {
             let infos = shown.into_iter().filter_map(|id| people.info(&state, id));
             infos.collect::<Vec<_>>()
         };
-        member.out.send(&frame_of(infos));
+        let infos = infos.into_iter().chain(hall.gone());
+        member.out.send(&frame_of(infos.collect()));
         self.send(signal_response::Message::RoomUpdate(
             livekit_protocol::RoomUpdate {
                 room: Some(hall.info(&state)),
@@ -258,6 +268,14 @@ impl Session {
                 return;
             }
             Some(Scenario::Migration(_)) => leave_request::Action::Resume,
+            Some(Scenario::DisconnectSignalOnResume(_)) => {
+                self.breaks = Some(true);
+                return;
+            }
+            Some(Scenario::DisconnectSignalOnResumeNoMessages(_)) => {
+                self.breaks = Some(false);
+                return;
+            }
             _ => return,
         };
         self.send(leave(DisconnectReason::UnknownReason, action));

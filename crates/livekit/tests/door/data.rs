@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use portunus_core::testing::Line;
-use portunus_livekit::protocol::{DataPacket, UserPacket, data_packet};
+use portunus_livekit::protocol::{
+    DataPacket, UserPacket, data_packet, participant_info, signal_response,
+};
 use portunus_media::{DataMessage, DataPayload, Event, PeerId};
 use prost::Message;
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{Client, World};
 
 fn packet(sequence: u32, text: &str, to: &[&str]) -> DataPacket {
     DataPacket {
@@ -60,6 +62,21 @@ async fn eventually(is_so: impl Fn() -> bool) {
         .unwrap();
 }
 
+/// Waits until a client is active, so that its channels are open.
+async fn is_active(client: &mut Client, identity: &str) {
+    let active = client.expect("update", |message| match message {
+        signal_response::Message::Update(update) => {
+            let own = update
+                .participants
+                .into_iter()
+                .find(|it| it.identity == identity);
+            own.filter(|it| it.state() == participant_info::State::Active)
+        }
+        _ => None,
+    });
+    active.await;
+}
+
 /// Returns the peers that were made since `before`.
 fn new_peers(world: &World, before: &[PeerId]) -> Vec<PeerId> {
     let peers = world.server.peers().into_iter();
@@ -74,12 +91,14 @@ async fn messages_go_to_the_others_or_to_those_that_are_named() {
     al.offer(&[Line::Data]).await;
     let publisher = new_peers(&world, &before)[0];
     let before = world.server.peers();
-    let _bo = world.join("bo", "demo").await;
+    let mut second = world.join("bo", "demo").await;
     let bo = new_peers(&world, &before)[0];
     let before = world.server.peers();
-    let _cy = world.join("cy", "demo").await;
+    let mut third = world.join("cy", "demo").await;
     let cy = new_peers(&world, &before)[0];
     world.all_up().await;
+    is_active(&mut second, "bo").await;
+    is_active(&mut third, "cy").await;
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
     send(&world, publisher, "_lossy", &packet(0, "quick", &[])).await;
     send(
@@ -139,9 +158,10 @@ async fn who_may_not_publish_data_is_not_heard() {
     al.offer(&[Line::Data]).await;
     let publisher = new_peers(&world, &before)[0];
     let before = world.server.peers();
-    let _bo = world.join("bo", "demo").await;
+    let mut second = world.join("bo", "demo").await;
     let bo = new_peers(&world, &before)[0];
     world.all_up().await;
+    is_active(&mut second, "bo").await;
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(got(&world, bo).is_empty());

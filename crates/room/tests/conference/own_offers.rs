@@ -66,11 +66,17 @@ fn offer(world: &World, client: &Client, codecs: &[CodecName]) -> Vec<Direction>
         ..Configure::default()
     };
     let offer = receiving(codecs);
-    let configured = world
-        .state()
-        .configure(&"viewer".into(), client.key(), &configure, Some(&offer));
+    let configured =
+        world
+            .state()
+            .configure(&"viewer".into(), client.key(), &configure, Some(&offer));
     configured.unwrap();
-    client.made().media.iter().map(|media| media.direction).collect()
+    client
+        .made()
+        .media
+        .iter()
+        .map(|media| media.direction)
+        .collect()
 }
 
 fn missing(world: &World, client: &Client) -> Option<Missing> {
@@ -93,7 +99,9 @@ async fn streams_wait_for_m_lines_of_the_clients_offers() {
     assert_eq!(missing(&world, &viewer), None);
     let seen = world.seen_by(&viewer);
     let of = |feed: &str| {
-        ["audio", "video"].map(|kind| (feed.to_owned(), kind, true, 2)).to_vec()
+        ["audio", "video"]
+            .map(|kind| (feed.to_owned(), kind, true, 2))
+            .to_vec()
     };
     assert_eq!(seen, of("p0"));
     // It receives only, so it is no publisher.
@@ -114,7 +122,10 @@ async fn an_m_line_takes_another_stream_after_it_was_inactive() {
     world.state().take_subscriber(viewer.clone()).unwrap();
     world.state().change(viewer.key(), wish(&["p0"])).unwrap();
     offer(&world, &viewer, &BOTH);
-    world.state().leave(&"p0".into(), publishers[0].key()).unwrap();
+    world
+        .state()
+        .leave(&"p0".into(), publishers[0].key())
+        .unwrap();
     assert!(world.seen_by(&viewer).is_empty());
     // The next offer shows that the m-lines are free.
     let none = Missing::default();
@@ -153,7 +164,10 @@ async fn a_subscription_with_data_of_its_door_may_be_without_streams() {
         autoupdate: true,
         ..SubscriberJoin::default()
     };
-    world.state().join_subscriber(viewer.clone(), join, true).unwrap();
+    world
+        .state()
+        .join_subscriber(viewer.clone(), join, true)
+        .unwrap();
     let kinds = || -> Vec<Kind> { viewer.made().media.iter().map(|media| media.kind).collect() };
     assert_eq!(kinds(), [Kind::Data]);
     world.answer(&viewer);
@@ -163,7 +177,10 @@ async fn a_subscription_with_data_of_its_door_may_be_without_streams() {
     world.answer(&viewer);
     assert_eq!(world.seen_by(&viewer).len(), 2);
     // The m-lines of one that goes are not given to another before they were inactive.
-    world.state().leave(&"p0".into(), publishers[0].key()).unwrap();
+    world
+        .state()
+        .leave(&"p0".into(), publishers[0].key())
+        .unwrap();
     let changed = world.state().change(viewer.key(), wish(&["p1"])).unwrap();
     assert!(matches!(changed, Outcome::Later));
     world.answer(&viewer);
@@ -175,7 +192,11 @@ async fn the_wanted_layer_is_the_highest_of_all_viewers() {
     let (world, _publishers) = World::with_publishers(settings(), 1).await;
     let wanted = || {
         let state = world.state();
-        let stream = state.published(&"p0".into()).unwrap().stream(mid("1")).unwrap();
+        let stream = state
+            .published(&"p0".into())
+            .unwrap()
+            .stream(mid("1"))
+            .unwrap();
         state.wanted_layer(&"p0".into(), stream)
     };
     assert_eq!(wanted(), None);
