@@ -1,7 +1,6 @@
 //! The HTTP paths and the WebSockets of the door.
 
 mod cors;
-mod paths;
 mod socket;
 
 use std::sync::Arc;
@@ -28,7 +27,7 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc/validate", get(validate))
         .route("/rtc/v1/validate", get(validate_v1))
         .with_state(door);
-    paths::tolerant(cors::with(router))
+    cors::with(router)
 }
 
 /// Returns the token of a request, from its header or its query.
