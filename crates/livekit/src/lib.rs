@@ -1,5 +1,38 @@
 //! The LiveKit door: LiveKit's signalling, data and services, on the rooms of this server.
+//!
+//! A participant of LiveKit is a participant of a [`portunus_room::Room`], which clients of the
+//! Janus API join, too. Its PeerConnections are handles of an internal plugin, so limits, events
+//! and the Admin API see them like those of any client.
+//!
+//! | part | contents |
+//! |---|---|
+//! | `edge` | the HTTP paths and the WebSockets |
+//! | `access` | the grants of tokens |
+//! | `hall` | what this door knows of a room besides the room itself: ids, states, attributes |
+//! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
+//! | `plugin`, `link` | the handles of participants |
 #![forbid(unsafe_code)]
+#![allow(
+    deprecated,
+    reason = "clients of former versions send and read fields that LiveKit has replaced"
+)]
 
+mod access;
+mod config;
+mod door;
+mod edge;
+mod frame;
+mod hall;
+mod ids;
+mod join_parameters;
+mod link;
+mod livekit;
+mod plugin;
+mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use config::{KeysError, LiveKitConfig};
+pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

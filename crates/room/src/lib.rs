@@ -59,6 +59,7 @@
 mod announcements;
 mod connection;
 mod delay;
+mod directory;
 mod id;
 mod notice;
 mod publication;
@@ -70,12 +71,13 @@ mod speakers;
 mod subscription;
 
 pub use connection::{Connection, RecordedClient};
+pub use directory::{CreateError, Directory, Rooms};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{
-    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, MAX_STREAMS, Place, Publication,
-    RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription, StreamFormat,
-    StreamSetting, Talk,
+    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, LineWish, MAX_STREAMS, Place,
+    Publication, RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription,
+    StreamFormat, StreamSetting, Talk,
 };
 pub use refusal::Refusal;
 pub use room::{
@@ -87,7 +89,7 @@ pub use settings::{
     RoomSettings, RoomTalk,
 };
 pub use subscription::{
-    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, RequestedLayers,
-    Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, SwitchEntry, Unsubscribe,
-    Watch,
+    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, Missing,
+    RequestedLayers, Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch,
+    SwitchEntry, Unsubscribe, Watch,
 };

@@ -6,7 +6,7 @@ use portunus_sdp::{
     OfferedFlags,
 };
 
-use super::{ExtensionIds, Stream};
+use super::{ExtensionIds, LineWish, Stream};
 use crate::{Permissions, RoomSettings};
 
 /// The codecs that a publisher forces. The room has to have them.
@@ -28,6 +28,10 @@ pub(crate) struct AnswerRequest<'a> {
     pub(crate) permissions: Permissions,
     /// The cap that the answer states, in bit/s; 0 means none.
     pub(crate) bitrate: u64,
+    /// The wishes for single m-lines.
+    pub(crate) lines: &'a [LineWish],
+    /// Whether the door takes the data, which is no stream then.
+    pub(crate) keeps_data: bool,
 }
 
 /// An answer to a publisher's offer.
@@ -49,19 +53,29 @@ impl AnswerRequest<'_> {
         let mut data_taken = false;
         for (index, offered) in offer.media.iter().enumerate() {
             let known = before.get(index).and_then(|stream| stream.format.codec);
+            let wish = self.lines.iter().find(|wish| wish.mid == offered.mid);
+            let known = known.or(wish.and_then(|wish| wish.codec));
+            let dtx = wish.and_then(|wish| wish.dtx);
             let mut line = match offered.kind {
+                Kind::Data if self.keeps_data && !data_taken => {
+                    single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
+                }
                 kind if !self.permissions.publishes(kind) => offered.refused(),
                 Kind::Data if data_taken => offered.refused(),
                 Kind::Data => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
                 }
-                Kind::Audio | Kind::Video => answer_media(self.room, self.forced, offered, known),
+                Kind::Audio | Kind::Video => {
+                    answer_media(self.room, self.forced, offered, (known, dtx))
+                }
             };
             data_taken |= offered.kind == Kind::Data && !line.rejected;
             if cap && offered.kind == Kind::Video && !line.rejected {
                 line.bandwidth = Some(bandwidth(self.bitrate, firefox));
             }
-            streams.push(stream(jsep, index, offered, &line));
+            let mut stream = stream(jsep, index, offered, &line);
+            stream.disabled |= offered.kind == Kind::Data && self.keeps_data;
+            streams.push(stream);
             media.push(line);
         }
         let description = Description {
@@ -82,7 +96,7 @@ fn answer_media(
     options: &RoomSettings,
     forced: Forced,
     offered: &Media,
-    known: Option<CodecName>,
+    (known, dtx): (Option<CodecName>, Option<bool>),
 ) -> Media {
     let list = options.codecs(offered.kind);
     let forced = match offered.kind {
@@ -100,7 +114,9 @@ fn answer_media(
     };
     let mut answer = answer_options(options, codec, Direction::RecvOnly);
     if codec == CodecName::Opus {
-        answer.audio.fmtp = flags(options, offered).fmtp();
+        let mut flags = flags(options, offered);
+        flags.dtx = options.codecs.opus_dtx && dtx.unwrap_or(flags.dtx);
+        answer.audio.fmtp = flags.fmtp();
     }
     single(offered, &answer).unwrap_or_else(|| offered.refused())
 }
@@ -273,6 +289,8 @@ mod tests {
             forced,
             permissions,
             bitrate,
+            lines: &[],
+            keeps_data: false,
         };
         request.answer(offer, before)
     }

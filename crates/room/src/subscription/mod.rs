@@ -13,6 +13,7 @@ mod seat;
 mod seating;
 mod subscriber;
 mod switch;
+mod taking;
 mod track;
 mod watch;
 
@@ -32,6 +33,7 @@ pub use subscriber::Subscriber;
 pub(crate) use subscriber::Viewer;
 pub(crate) use switch::Switching;
 pub use switch::{Switch, SwitchEntry};
+pub use taking::Missing;
 pub use watch::{MAX_SPEAKERS, Watch};
 
 use crate::publication::{Publication, Publications, Stream};
@@ -213,6 +215,16 @@ impl Subscriptions {
             let received = received.filter(move |stream| subscriber.lines_of(feed, stream) > 0);
             received.map(move |stream| (key, stream.mid))
         })
+    }
+
+    /// Returns the highest layer of a stream that any subscription requests, or `None` if none is
+    /// relayed to any.
+    pub(crate) fn wanted_layer(&self, feed: &PersonId, stream: &Stream) -> Option<u8> {
+        let keys = self.receivers.get(feed).into_iter().flatten();
+        let entries = keys.filter_map(|key| self.by_connection.get(key));
+        entries
+            .filter_map(|entry| entry.subscriber.wanted_layer(feed, stream))
+            .max()
     }
 
     /// Returns the number of m-lines that receive a stream.

@@ -3,7 +3,7 @@
 use portunus_core::record::Format;
 use portunus_core::{Fields, Right, Rights, equal_in_constant_time};
 use portunus_room::{
-    Configure, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
+    Configure, LineWish, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
 };
 use serde::{Deserialize, Deserializer};
 
@@ -52,6 +52,10 @@ struct ConfigureMembers {
     data: Option<bool>,
     audiocodec: Option<String>,
     videocodec: Option<String>,
+    #[serde(skip)]
+    lines: Vec<LineWish>,
+    #[serde(skip)]
+    keeps_data: bool,
 }
 
 #[derive(Deserialize)]
