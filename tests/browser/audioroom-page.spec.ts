@@ -28,7 +28,7 @@ for (const room of ['demo', 'speech'] as const) {
   });
 }
 
-test('two tabs hear each other, see who talks, and mute themselves', async ({ context }) => {
+test('two tabs hear each other, see who talks and who listens in, and mute themselves', async ({ context, server }) => {
   const ann = await enter(context, ROOMS.demo, 'ann');
   await expect(ann.getByTestId('room-title')).toHaveText('demo');
   const ben = await enter(context, ROOMS.demo, 'ben');
@@ -43,6 +43,10 @@ test('two tabs hear each other, see who talks, and mute themselves', async ({ co
   await hears(ann);
   await hears(ben, 'ann');
   await expect.poll(level).toBeLessThan(0.1);
+  await expect(ben.getByTestId('standing')).toBeEmpty();
+  const { stream_id } = await ask(server, { request: 'rtp_forward', room: ROOMS.demo, secret: SECRET, host: '127.0.0.1', port: 9 }, PACKAGE);
+  await expect(ben.getByTestId('standing')).toHaveText('Sent on to another program');
+  await ask(server, { request: 'stop_rtp_forward', room: ROOMS.demo, secret: SECRET, stream_id }, PACKAGE);
   await ben.getByTestId('mute').click();
   await hears(ann, 'ben');
   await expect(person(ann, 'ben')).toContainText('talking');

@@ -114,9 +114,9 @@ test('the pictures fill the window without a scroll bar, and with many the speak
   await expect(tiles).toHaveAttribute('data-view', 'grid');
 });
 
-test('a moderator records the room, and everybody sees that in the lobby and the room', async ({ context, server }) => {
+test('who else gets what is said is seen in the lobby and the room: recordings, and other programs', async ({ context, server }) => {
   const { room } = await ask(server, { request: 'create', description: 'Recorded', secret: SECRET });
-  const ann = await enter(context, room, 'Ann', 'source=none');
+  const ann = await enter(context, room, 'Ann', 'source=synthetic&size=320x180&simulcast=0');
   const ben = await enter(context, room, 'Ben', 'source=none');
   await expect(ben.getByTestId('recording')).toHaveCount(0);
   await ann.getByTestId('moderate-open').click();
@@ -125,9 +125,15 @@ test('a moderator records the room, and everybody sees that in the lobby and the
   await ann.getByTestId('record').click();
   await expect(ann.getByTestId('recording')).toBeVisible();
   await expect(ben.getByTestId('recording')).toBeVisible();
+  await seen(ben, 'Ann');
+  await expect(ben.getByTestId('forwarding')).toHaveCount(0);
+  const { participants } = await ask(server, { request: 'listparticipants', room });
+  const publisher = participants.find(({ display }: { display: string }) => display === 'Ann').id;
+  await ask(server, { request: 'rtp_forward', room, secret: SECRET, publisher_id: publisher, host: '127.0.0.1', streams: [{ mid: '0', port: 9 }] });
+  await expect(ben.getByTestId('forwarding')).toHaveText('Sent on to another program');
   const lobby = await context.newPage();
   await lobby.goto('/videoroom.html');
-  await expect(lobby.getByTestId(`room-${room}`).getByTestId('state')).toContainText('recorded');
+  await expect(lobby.getByTestId(`room-${room}`).getByTestId('state')).toContainText('recorded · sent on to another program');
 });
 
 test('a link leads into a room at once, in a frame without what leads elsewhere, and below any path of a proxy', async ({ page }) => {

@@ -63,13 +63,18 @@ export function endNotice(what: string, ending: Ending, again?: NoticeAction): v
   element('notice').append(link);
 }
 
-/** What is being connected again. */
-const missing = new Set<string>();
+/** What is being connected again, and since when, in ms. */
+const missing = new Map<string, number>();
+/** After how long it is told what is missing, in ms. */
+const LONG = 5_000;
+let telling: ReturnType<typeof setTimeout> | undefined;
 
 /** Shows that something of the page is being connected again, or no longer. */
 export function reconnecting(what: string, on: boolean): void {
-  if (on) missing.add(what);
-  else missing.delete(what);
+  if (!on) missing.delete(what);
+  else if (!missing.has(what)) missing.set(what, Date.now());
+  clearTimeout(telling);
+  if (missing.size > 0) telling = setTimeout(() => reconnecting(what, missing.has(what)), LONG);
   let shown = document.getElementById('reconnecting');
   if (!shown) {
     if (missing.size === 0) return;
@@ -80,7 +85,13 @@ export function reconnecting(what: string, on: boolean): void {
     document.body.append(shown);
   }
   shown.hidden = missing.size === 0;
-  shown.textContent = missing.size === 0 ? '' : 'Reconnecting…';
+  shown.textContent = missing.size === 0 ? '' : `Reconnecting…${whyLong()}`;
+}
+
+function whyLong(): string {
+  const long = [...missing].filter(([, since]) => Date.now() - since >= LONG - 50).map(([what]) => what);
+  if (long.length === 0) return '';
+  return long.every((what) => what.startsWith('call')) ? ' No media comes through so far.' : ' The server does not answer so far.';
 }
 
 export function clearNotice(): void {
@@ -130,6 +141,7 @@ export function serverAway(reason: unknown): string {
   if (reason instanceof AccessDenied) return reason.message;
   const detail = reason instanceof Error ? reason.message : String(reason);
   if (/being drained/.test(detail)) return 'The server is being drained: it takes nobody new. Try again later, or use another server.';
+  if (/^No such session/.test(detail)) return 'The server was started anew, and no longer knows this page.';
   const leaves = whyServerLeaves();
   if (leaves) return leaves;
   return `The server cannot be reached. Is it running? (${detail})`;

@@ -11,6 +11,8 @@ const NEAR = 40;
 
 export class Conversation {
   private readonly log = element('log');
+  /** What is shown, to know it again. */
+  private readonly shown = new Set<string>();
 
   /** A message, as everybody gets it, the author too. */
   said(event: TextEvent, own: boolean): void {
@@ -18,7 +20,13 @@ export class Conversation {
     const name = make('strong', { text: event.display || event.from || '' });
     const whisper = event.whisper ? [make('em', { className: 'soft', text: own ? ' to yourself' : ' whispers' })] : [];
     line.append(...time(event.date), name, ...whisper, make('span', { className: 'said', text: event.text ?? '', testid: 'said' }));
+    this.shown.add(identity(event));
     this.add(line);
+  }
+
+  /** Whether a message is shown already. */
+  has(event: TextEvent): boolean {
+    return this.shown.has(identity(event));
   }
 
   /** A whisper of one's own, which only those get who are named. */
@@ -42,6 +50,7 @@ export class Conversation {
   }
 
   clear(): void {
+    this.shown.clear();
     this.log.replaceChildren();
   }
 
@@ -53,6 +62,10 @@ export class Conversation {
     while (this.log.childElementCount > LIMIT) this.log.firstElementChild?.remove();
     if (follows) this.log.scrollTop = this.log.scrollHeight;
   }
+}
+
+function identity({ from, date, text }: TextEvent): string {
+  return JSON.stringify([from, date, text]);
 }
 
 /** The time of the server's date, or of now, as people here write it; the day too, if it is another. */
