@@ -50,6 +50,14 @@ test('a lost WebSocket is replaced, and the call goes on', FIREFOX, async ({ pag
   // The session is the same: its handle does what it is asked for.
   await page.getByTestId('mute-audio').click();
   await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 10);
+  // The machine sleeps for a minute, and nobody tells it that the connection is gone.
+  link.freeze();
+  await page.evaluate(() => {
+    const now = Date.now.bind(Date);
+    Date.now = () => now() + 60_000;
+  });
+  await expect(page.getByTestId('reconnecting')).toBeVisible();
+  await expect(page.getByTestId('reconnecting')).toBeHidden();
   expect(await open(page)).toBe(1);
   await expect(page.getByTestId('notice')).not.toContainText('ended');
   await page.getByTestId('hangup').click();

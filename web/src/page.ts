@@ -31,6 +31,10 @@ export interface NoticeAction {
 /** Shown in a page of another site, or by `?embed=1`: what leads elsewhere is left out. */
 document.body.classList.toggle('embedded', window.top !== window || new URLSearchParams(window.location.search).get('embed') === '1');
 
+/** For how long a notice without a need to act covers the room, in ms. */
+const COVERS = 8_000;
+let covering: ReturnType<typeof setTimeout> | undefined;
+
 /** Tells the user something, in a region that screen readers announce; a later notice replaces it. */
 export function notice(kind: 'info' | 'warning' | 'error', text: string, actions: NoticeAction[] = []): void {
   const root = element('notice');
@@ -50,6 +54,9 @@ export function notice(kind: 'info' | 'warning' | 'error', text: string, actions
   row.className = 'row';
   row.append(...buttons);
   root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []));
+  clearTimeout(covering);
+  // It lies over the pictures there.
+  if (kind === 'info' && buttons.length === 0) covering = setTimeout(() => document.body.classList.contains('in-meeting') && clearNotice(), COVERS);
 }
 
 /** Tells the user why a call or its connection ended, and what may help. `again` tries once more. */

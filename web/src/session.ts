@@ -29,6 +29,9 @@ const RECLAIM = 45;
 const ATTEMPT = 5_000;
 /** How long the server may take to answer when a page doubts that it is there, in ms. */
 const DOUBT = 2_000;
+/** How often it is looked whether the machine has slept, and from which gap on it has, in ms. */
+const LOOK = 5_000;
+const SLEPT = 20_000;
 
 /** The address of `path`, which is below the folder of this page: a proxy may have put the pages anywhere. */
 export function below(path: string): URL {
@@ -155,6 +158,12 @@ export class Session {
   private state: State = 'connected';
   private readonly back = new Set<() => void>();
   private readonly pending = new Set<(error: Error) => void>();
+  private awake = Date.now();
+  private readonly looking = setInterval(() => {
+    // The connection of a machine that slept may be long gone, without anybody having been told.
+    if (Date.now() - this.awake > SLEPT) this.doubt();
+    this.awake = Date.now();
+  }, LOOK);
 
   constructor(
     private readonly janus: Janus,
@@ -286,6 +295,7 @@ export class Session {
 
   private end(): void {
     this.state = 'over';
+    clearInterval(this.looking);
     this.iceServers.stop();
     this.back.clear();
     window.removeEventListener('online', this.networkChanged);

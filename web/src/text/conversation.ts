@@ -16,7 +16,7 @@ export class Conversation {
 
   /** A message, as everybody gets it, the author too. */
   said(event: TextEvent, own: boolean): void {
-    const line = make('li', { className: own ? 'own' : 'others', testid: 'line' });
+    const line = make('p', { className: own ? 'own' : 'others', testid: 'line' });
     const name = make('strong', { text: event.display || event.from || '' });
     const whisper = event.whisper ? [make('em', { className: 'soft', text: own ? ' to yourself' : ' whispers' })] : [];
     line.append(...time(event.date), name, ...whisper, make('span', { className: 'said', text: event.text ?? '', testid: 'said' }));
@@ -31,20 +31,20 @@ export class Conversation {
 
   /** A whisper of one's own, which only those get who are named. */
   whispered(to: string, text: string): void {
-    const line = make('li', { className: 'own', testid: 'line' });
+    const line = make('p', { className: 'own', testid: 'line' });
     line.append(...time(), make('strong', { text: 'You' }), make('em', { className: 'soft', text: ` to ${to}` }), make('span', { className: 'said', text, testid: 'said' }));
     this.add(line);
   }
 
   announced(event: TextEvent): void {
-    const line = make('li', { className: 'announcement', testid: 'announcement' });
+    const line = make('p', { className: 'announcement', testid: 'announcement' });
     line.append(...time(event.date), make('strong', { text: 'Announcement' }), make('span', { className: 'said', text: event.text ?? '', testid: 'said' }));
     this.add(line);
   }
 
   /** Something that nobody said. */
   remark(text: string): void {
-    const line = make('li', { className: 'soft', testid: 'remark' });
+    const line = make('p', { className: 'soft', testid: 'remark' });
     line.append(...time(), make('span', { text }));
     this.add(line);
   }
