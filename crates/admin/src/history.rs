@@ -16,7 +16,7 @@ const READINGS: usize = 30;
 /// The minutes that are kept.
 const MINUTES: usize = 60;
 
-/// What the server did at a moment, or the highest values of a minute.
+/// The load of the server at a moment, or the highest values of a minute.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     sessions: u64,

@@ -1,4 +1,4 @@
-//! Who gets the media of a room without being one of its participants.
+//! The recipients of a room's media that are no participants.
 
 use super::State;
 use crate::publication::Publication;

@@ -1,4 +1,4 @@
-//! Who gets the sound of a room without being heard in it, for the list of rooms.
+//! The recipients of a room's sound that are no participants, for the list of rooms.
 
 use portunus_resources::Taps;
 

@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-/// Counts who gets the media of a room besides its participants.
+/// Counts the recipients of a room's media that are no participants.
 pub(super) fn taps(room: &State) -> Taps {
     let taps = room.taps();
     Taps {

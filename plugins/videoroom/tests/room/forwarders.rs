@@ -97,7 +97,7 @@ async fn streams_go_where_they_are_asked_to() {
     let expected = json!({ "videoroom": "forwarders", "room": ROOM, "publishers": publishers });
     assert_eq!(listed, expected);
 
-    // Whoever is in the room, or chooses it, sees that others get what is said.
+    // The list shows that others receive the room.
     let _vi = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
     let rooms = sync(&mut admin, json!({ "request": "list" })).await;
     let others = json!({ "forwarders": 3, "viewers": 1 });

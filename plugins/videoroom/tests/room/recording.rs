@@ -85,7 +85,7 @@ async fn a_room_that_records_has_a_file_for_each_stream() {
     let listed = sync(&mut al.client, list).await["list"][0].clone();
     assert_eq!(listed["record"], true);
     assert_eq!(listed["listening_in"], json!({ "recordings": 1 }));
-    // So do private rooms, to those who know them.
+    // A private room is in no list, so the list of its participants has the same.
     let people = json!({ "request": "listparticipants", "room": ROOM });
     let people = sync(&mut al.client, people).await;
     for name in ["record", "listening_in"] {
