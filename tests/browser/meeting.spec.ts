@@ -32,6 +32,14 @@ test('keys do what the bar does, and the others see who is muted, unseen, and ra
   const ann = await enter(context, ROOMS.demo, 'Ann');
   const ben = await enter(context, ROOMS.demo, 'Ben');
   await seen(ben, 'Ann');
+  await ben.evaluate(() => {
+    HTMLVideoElement.prototype.requestPictureInPicture = async function () {
+      this.dataset['pip'] = 'on';
+      throw new DOMException('It is not shown in tests.');
+    };
+  });
+  await tile(ben, 'Ann').getByTestId('pip').click();
+  await expect(tile(ben, 'Ann').getByTestId('video')).toHaveAttribute('data-pip', 'on');
   for (const key of ['m', 'v', 'h']) await ann.keyboard.press(key);
   for (const id of ['mute-audio', 'mute-video', 'hand']) await expect(ann.getByTestId(id)).toHaveAttribute('aria-pressed', 'true');
   const shown = tile(ben, 'Ann');
@@ -106,18 +114,18 @@ test('the pictures fill the window without a scroll bar, and with many the speak
   for (let number = 2; number <= 6; number += 1) await join(number, `[{ type: 'audio', capture: window.sound, recv: false }]`);
   await expect(viewer.getByTestId('present')).toHaveText('7 here');
   await expect(tiles).toHaveAttribute('data-view', 'speaker');
-  // The layout follows those who came, and the window.
-  await expect(async () => expect(await fits()).toBe(7)).toPass({ timeout: 30_000 });
+  await expect(async () => expect(await fits()).toBe(7)).toPass();
   await viewer.setViewportSize({ width: 360, height: 740 });
-  await expect(async () => expect(await fits()).toBeGreaterThan(2)).toPass({ timeout: 30_000 });
+  // The pictures follow the window in a moment.
+  await expect(async () => expect(await fits()).toBeGreaterThan(2)).toPass();
   await expect(viewer.getByTestId('unseen')).toBeVisible();
   await viewer.keyboard.press('l');
   await expect(tiles).toHaveAttribute('data-view', 'grid');
 });
 
-test('a moderator records the room, and everybody sees that in the lobby and the room', async ({ context, server }) => {
+test('who else gets what is said is seen in the lobby and the room: recordings, and other programs', async ({ context, server }) => {
   const { room } = await ask(server, { request: 'create', description: 'Recorded', secret: SECRET });
-  const ann = await enter(context, room, 'Ann', 'source=none');
+  const ann = await enter(context, room, 'Ann', 'source=synthetic&size=320x180&simulcast=0');
   const ben = await enter(context, room, 'Ben', 'source=none');
   await expect(ben.getByTestId('recording')).toHaveCount(0);
   await ann.getByTestId('moderate-open').click();
@@ -126,9 +134,18 @@ test('a moderator records the room, and everybody sees that in the lobby and the
   await ann.getByTestId('record').click();
   await expect(ann.getByTestId('recording')).toBeVisible();
   await expect(ben.getByTestId('recording')).toBeVisible();
+  await seen(ben, 'Ann');
+  await expect(ben.getByTestId('forwarding')).toHaveCount(0);
+  // The list renews itself.
   const lobby = await context.newPage();
   await lobby.goto('/videoroom.html');
-  await expect(lobby.getByTestId(`room-${room}`).getByTestId('state')).toContainText('recorded');
+  const state = lobby.getByTestId(`room-${room}`).getByTestId('state');
+  await expect(state).toContainText('recorded');
+  const { participants } = await ask(server, { request: 'listparticipants', room });
+  const publisher = participants.find(({ display }: { display: string }) => display === 'Ann').id;
+  await ask(server, { request: 'rtp_forward', room, secret: SECRET, publisher_id: publisher, host: '127.0.0.1', streams: [{ mid: '0', port: 9 }] });
+  await expect(ben.getByTestId('forwarding')).toHaveText('Sent on to another program');
+  await expect(state).toContainText('recorded · sent on to another program');
 });
 
 test('a link leads into a room at once, in a frame without what leads elsewhere, and below any path of a proxy', async ({ page }) => {

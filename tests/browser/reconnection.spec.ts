@@ -4,19 +4,32 @@ import { FIREFOX } from './fixtures';
 import { mediaFlows, grows } from './stats';
 import { enter, expect, open, ROOMS, seen, test, tile } from './room';
 import type { Page } from '@playwright/test';
+import type { Server } from '../server/portunus.mjs';
 
 test.skip(isReference, 'it keeps no sessions for these pages');
 
-/** Lets a page lose its WebSocket, and have none for a while. */
-async function interruptible(page: Page): Promise<{ cut(): Promise<void>; mend(): void }> {
-  const sockets: { close(): void }[] = [];
+interface Interruptible {
+  /** The WebSocket is lost, and there is none until `mend`. */
+  cut(): Promise<void>;
+  mend(): void;
+  /** The WebSocket stays open, and nothing comes through it any more. */
+  freeze(): void;
+}
+
+/** Lets a page lose its WebSocket. */
+async function interruptible(page: Page): Promise<Interruptible> {
+  const sockets: { close(): void; freeze(): void }[] = [];
   let away = false;
   await page.routeWebSocket(/./, (socket) => {
     if (away) return void socket.close({ code: 1011 });
     const server = socket.connectToServer();
-    sockets.push({ close: () => { void socket.close({ code: 1011 }); void server.close({ code: 1011 }); } });
+    let frozen = false;
+    socket.onMessage((message) => void (frozen || server.send(message)));
+    server.onMessage((message) => void (frozen || socket.send(message)));
+    sockets.push({ close: () => { void socket.close({ code: 1011 }); void server.close({ code: 1011 }); }, freeze: () => (frozen = true) });
   });
   return {
+    freeze: () => sockets.forEach((one) => one.freeze()),
     cut: async () => {
       away = true;
       for (const socket of sockets.splice(0)) socket.close();
@@ -37,6 +50,14 @@ test('a lost WebSocket is replaced, and the call goes on', FIREFOX, async ({ pag
   // The session is the same: its handle does what it is asked for.
   await page.getByTestId('mute-audio').click();
   await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 10);
+  // The machine sleeps for a minute, and nobody tells it that the connection is gone.
+  link.freeze();
+  await page.evaluate(() => {
+    const now = Date.now.bind(Date);
+    Date.now = () => now() + 60_000;
+  });
+  await expect(page.getByTestId('reconnecting')).toBeVisible();
+  await expect(page.getByTestId('reconnecting')).toBeHidden();
   expect(await open(page)).toBe(1);
   await expect(page.getByTestId('notice')).not.toContainText('ended');
   await page.getByTestId('hangup').click();
@@ -62,22 +83,94 @@ test('who loses the WebSocket stays in the room, and learns what happened meanwh
   await expect(ben.getByTestId('log')).not.toContainText('Ann left');
 });
 
-test('ICE is restarted when media stops to come, and the call goes on', async ({ page }) => {
+test('ICE is restarted when media stops to come, on a connection to the server that is alive', async ({ page }) => {
+  const link = await interruptible(page);
   await page.goto('/echotest.html?size=320x180&source=synthetic');
   await page.getByTestId('start').click();
   await mediaFlows(page, { audio: true, video: true });
   const name = () => page.evaluate(() => /a=ice-ufrag:(\S+)/.exec((window as any).peerConnections[0].localDescription.sdp)?.[1]);
-  const before = await name();
-  // As the browser says it of a network that is gone.
-  await page.evaluate(() => {
-    const connection = (window as any).peerConnections[0] as RTCPeerConnection;
-    Object.defineProperty(connection, 'iceConnectionState', { configurable: true, value: 'disconnected' });
-    connection.dispatchEvent(new Event('iceconnectionstatechange'));
-    delete (connection as any).iceConnectionState;
-  });
-  await expect.poll(name).not.toBe(before);
-  await expect(page.getByTestId('reconnecting')).toBeHidden();
+  for (const how of ['alive', 'dead'] as const) {
+    if (how === 'dead') link.freeze();
+    const before = await name();
+    // As the browser says it of a network that is gone.
+    await page.evaluate(() => {
+      const connection = (window as any).peerConnections[0] as RTCPeerConnection;
+      Object.defineProperty(connection, 'iceConnectionState', { configurable: true, value: 'disconnected' });
+      connection.dispatchEvent(new Event('iceconnectionstatechange'));
+      delete (connection as any).iceConnectionState;
+    });
+    await expect.poll(name, how).not.toBe(before);
+    await expect(page.getByTestId('reconnecting')).toBeHidden();
+  }
   await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 10);
+});
+
+/** Ends the PeerConnections of all handles of a plugin, and nothing else. */
+async function hangUp(server: Server, plugin: string): Promise<void> {
+  const admin = async (path: string, message: object) => {
+    const body = JSON.stringify({ transaction: 't', ...message });
+    return (await fetch(`${server.admin}${path}`, { method: 'POST', body })).json() as any;
+  };
+  const { sessions } = await admin('', { janus: 'overview' });
+  for (const { session_id, handles } of sessions) {
+    for (const handle of handles.filter((one: any) => one.plugin === plugin && one.connection)) {
+      await admin(`/${session_id}/${handle.handle_id}`, { janus: 'hangup_webrtc' });
+    }
+  }
+}
+
+test('other pages come back, too: by a connection of their own, and to a server that was started anew', FIREFOX, async ({ context }) => {
+  const rooms = '[[audiobridge.room]]\nroom = 1\nsampling_rate = 16000\n\n[[textroom.room]]\nroom = 1\nhistory = 10\n';
+  const server = await startServer({ workers: 1, config: rooms });
+  try {
+    const [echo, sound, text, call] = [await context.newPage(), await context.newPage(), await context.newPage(), await context.newPage()];
+    await echo.goto(`${server.base}/echotest.html?source=synthetic&size=320x180`);
+    await echo.getByTestId('start').click();
+    for (const [page, path] of [[sound, 'audioroom.html?source=synthetic'], [text, 'textroom.html?']] as const) {
+      await page.goto(`${server.base}/${path}&room=1&name=Ann`);
+      await page.getByTestId('join').click();
+    }
+    const muted = (pressed: boolean) => expect(sound.getByTestId('mute')).toHaveAttribute('aria-pressed', String(pressed));
+    await call.goto(`${server.base}/videocall.html?name=Ann`);
+    await call.getByTestId('register').click();
+    await expect(call.getByTestId('status')).toHaveText('Registered as Ann.');
+    await expect(sound.getByTestId('person-Ann')).toContainText('silent');
+    await sound.getByTestId('mute').click();
+    await expect(sound.getByTestId('person-Ann')).toContainText('muted');
+    const line = text.getByTestId('said').filter({ hasText: 'Good morning' });
+    await text.getByTestId('text-input').fill('Good morning');
+    await text.getByTestId('text-send').click();
+    await expect(line).toHaveCount(1);
+
+    for (const [page, plugin] of [[sound, 'janus.plugin.audiobridge'], [text, 'janus.plugin.textroom']] as const) {
+      await hangUp(server, plugin);
+      await expect(page.getByTestId('reconnecting')).toBeVisible();
+      await expect(page.getByTestId('reconnecting')).toBeHidden();
+      await expect(page.getByTestId('meeting')).toBeVisible();
+    }
+    await expect(sound.getByTestId('person-Ann')).toContainText('muted');
+    await muted(true);
+    // What was said stands there once, and one can go on.
+    await expect(line).toHaveCount(1);
+    await text.getByTestId('text-input').fill('Where were we?');
+    await text.getByTestId('text-send').click();
+    await expect(text.getByTestId('said').filter({ hasText: 'Where were we?' })).toHaveCount(1);
+
+    await mediaFlows(echo, { video: true });
+    await server.kill();
+    for (const page of [echo, sound, text, call]) await expect(page.getByTestId('reconnecting')).toBeVisible({ timeout: 3_000 });
+    await expect(echo.getByTestId('reconnecting')).toContainText('The server does not answer so far');
+    await server.restart();
+    for (const page of [echo, sound, text, call]) await expect(page.getByTestId('reconnecting')).toBeHidden();
+    await expect(echo.getByTestId('status')).toContainText('Connected');
+    await expect(call.getByTestId('status')).toHaveText('Registered as Ann.');
+    await expect(sound.getByTestId('person-Ann')).toContainText('muted');
+    await muted(true);
+    await expect(line).toHaveCount(1);
+    await expect(text.getByTestId('people')).toContainText('Ann');
+  } finally {
+    await server.stop();
+  }
 });
 
 test('a server that was started anew is joined again', async ({ context }) => {

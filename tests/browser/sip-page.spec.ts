@@ -3,6 +3,7 @@ import { hears } from './audio';
 import { Baresip } from './baresip';
 import { Linphone } from './linphone';
 import { callWith, dial, expect, isFree, newUser, press, register, talks, test } from './phone';
+import { answerCalls } from './plain-peer';
 import { phoneHears } from './sound-file';
 import { grows, mediaFlows } from './stats';
 
@@ -282,6 +283,19 @@ test('messages, and what is said when something fails', async ({ context, kamail
   await one.getByTestId('register').click();
   await expect(one.getByTestId('notice')).toContainText('cannot be reached');
   await expect(one.getByTestId('status')).toHaveText('Not registered.');
+
+  // The server ends a call whose media it may not send.
+  const { socket, domain } = await answerCalls();
+  try {
+    await other.goto(`/sip.html?server=${domain}&user=${ben}&guest=1&srtp=sdes_mandatory&tone=440`);
+    await other.getByTestId('register').click();
+    await expect(other.getByTestId('status')).toHaveText('Ready to call, without a registration.');
+    await dial(other, 'plain');
+    await expect(other.getByTestId('notice')).toContainText('The call with plain has ended: SRTP');
+    await isFree(other);
+  } finally {
+    socket.close();
+  }
 });
 
 test('on a phone', async ({ context, kamailio }, info) => {

@@ -272,6 +272,16 @@ test('simulcast: each viewer has the layer that it chooses, the others keep thei
   }
   await seen(ben, 'Ann');
   await seen(cleo, 'Ann');
+  // A page that nobody looks at asks for the smallest.
+  const look = (looks: boolean) =>
+    cleo.evaluate((looks) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, value: !looks });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, looks);
+  await look(false);
+  await expect.poll(() => widthOf(cleo, 'Ann')).toBe(320);
+  await look(true);
+  await expect.poll(() => widthOf(cleo, 'Ann'), { timeout: 40_000 }).toBe(1280);
 });
 
 for (const codec of ['vp9', 'av1'] as const) {

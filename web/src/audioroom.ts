@@ -44,6 +44,8 @@ const page = new RoomPage<Listed>({
   },
   leave: () => room.leave(),
   close: () => room.close(),
+  suspend: () => room.suspend(),
+  stands: (standing) => room.stands(standing),
   away: () => sending.moveFields(element('setup-sound')),
   explain,
   help: (error) => {

@@ -92,6 +92,7 @@ export class Call {
     this.timer = setTimeout(() => {
       if (!this.peerConnection) return;
       reconnecting(`call ${this.id}`, true);
+      this.session.doubt();
       // It is tried again if it does not help.
       this.restart?.(this).then(
         () => setTimeout(() => this.iceChanged(this.peerConnection?.iceConnectionState ?? 'closed'), DISCONNECTED),

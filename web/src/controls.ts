@@ -102,7 +102,7 @@ export class Controls {
   }
 
   private line(direction: 'sent' | 'received', text: string): void {
-    const item = document.createElement('li');
+    const item = document.createElement('p');
     item.className = direction;
     item.textContent = text;
     this.log.append(item);

@@ -5,6 +5,7 @@ import { Controls, ReceivedLayers } from './controls';
 import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
 import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { comeBack } from './return';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
 import { Stage } from './stage';
@@ -29,9 +30,14 @@ let capture: Capture | null = null;
 let layers = new ReceivedLayers();
 /** The user has hung up. */
 let hungUp = false;
+/** Counts what the user does: whether a server that was away is still waited for. */
+let turn = 0;
 
 const startButton = element<HTMLButtonElement>('start');
-startButton.addEventListener('click', () => void start());
+startButton.addEventListener('click', () => {
+  turn += 1;
+  void start();
+});
 element('hangup').addEventListener('click', () => {
   hungUp = true;
   call?.hangup();
@@ -113,11 +119,30 @@ function ended(): void {
 }
 
 function lostServer(reason: string): void {
+  const isLive = call?.peerConnection != null;
   session = null;
   call?.hangup();
   call = null;
   ended();
-  notice('error', serverAway(reason), [{ label: 'Try again', id: 'again', run: () => { clearNotice(); void start(); } }]);
+  notice('error', serverAway(reason), [{ label: 'Try again', id: 'again', run: () => { turn += 1; clearNotice(); void start(); } }]);
+  if (isLive) void returnToCall();
+}
+
+/** Starts again, once there is a server. */
+async function returnToCall(): Promise<void> {
+  const own = (turn += 1);
+  const isWanted = (): boolean => turn === own;
+  status('Reconnecting…');
+  const failure = await comeBack({
+    isWanted,
+    attempt: async () => {
+      session = await connect(options.transport, lostServer);
+      if (!isWanted()) return;
+      clearNotice();
+      void start();
+    },
+  });
+  if (failure !== undefined) status('Ready.');
 }
 
 function showLive(live: boolean): void {

@@ -1,5 +1,6 @@
 // Before the room: which ones there are, joining one, making one.
 import { Refused, type Answer, type Id } from './answer';
+import type { Standing } from './listening';
 import { make, makeButton } from './make';
 import { element } from './page';
 
@@ -7,7 +8,7 @@ import { element } from './page';
 const REFRESH = 5000;
 
 /** A room, as far as all plugins list it alike. */
-export interface ListedRoom {
+export interface ListedRoom extends Standing {
   room: Id;
   description: string;
   pin_required: boolean;

@@ -31,6 +31,10 @@ export interface NoticeAction {
 /** Shown in a page of another site, or by `?embed=1`: what leads elsewhere is left out. */
 document.body.classList.toggle('embedded', window.top !== window || new URLSearchParams(window.location.search).get('embed') === '1');
 
+/** For how long a notice without a need to act covers the room, in ms. */
+const COVERS = 8_000;
+let covering: ReturnType<typeof setTimeout> | undefined;
+
 /** Tells the user something, in a region that screen readers announce; a later notice replaces it. */
 export function notice(kind: 'info' | 'warning' | 'error', text: string, actions: NoticeAction[] = []): void {
   const root = element('notice');
@@ -50,6 +54,9 @@ export function notice(kind: 'info' | 'warning' | 'error', text: string, actions
   row.className = 'row';
   row.append(...buttons);
   root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []));
+  clearTimeout(covering);
+  // It lies over the pictures there.
+  if (kind === 'info' && buttons.length === 0) covering = setTimeout(() => document.body.classList.contains('in-meeting') && clearNotice(), COVERS);
 }
 
 /** Tells the user why a call or its connection ended, and what may help. `again` tries once more. */
@@ -63,13 +70,18 @@ export function endNotice(what: string, ending: Ending, again?: NoticeAction): v
   element('notice').append(link);
 }
 
-/** What is being connected again. */
-const missing = new Set<string>();
+/** What is being connected again, and since when, in ms. */
+const missing = new Map<string, number>();
+/** After how long it is told what is missing, in ms. */
+const LONG = 5_000;
+let telling: ReturnType<typeof setTimeout> | undefined;
 
 /** Shows that something of the page is being connected again, or no longer. */
 export function reconnecting(what: string, on: boolean): void {
-  if (on) missing.add(what);
-  else missing.delete(what);
+  if (!on) missing.delete(what);
+  else if (!missing.has(what)) missing.set(what, Date.now());
+  clearTimeout(telling);
+  if (missing.size > 0) telling = setTimeout(() => reconnecting(what, missing.has(what)), LONG);
   let shown = document.getElementById('reconnecting');
   if (!shown) {
     if (missing.size === 0) return;
@@ -80,7 +92,13 @@ export function reconnecting(what: string, on: boolean): void {
     document.body.append(shown);
   }
   shown.hidden = missing.size === 0;
-  shown.textContent = missing.size === 0 ? '' : 'Reconnecting…';
+  shown.textContent = missing.size === 0 ? '' : `Reconnecting…${whyLong()}`;
+}
+
+function whyLong(): string {
+  const long = [...missing].filter(([, since]) => Date.now() - since >= LONG - 50).map(([what]) => what);
+  if (long.length === 0) return '';
+  return long.every((what) => what.startsWith('call')) ? ' No media comes through so far.' : ' The server does not answer so far.';
 }
 
 export function clearNotice(): void {
@@ -130,6 +148,7 @@ export function serverAway(reason: unknown): string {
   if (reason instanceof AccessDenied) return reason.message;
   const detail = reason instanceof Error ? reason.message : String(reason);
   if (/being drained/.test(detail)) return 'The server is being drained: it takes nobody new. Try again later, or use another server.';
+  if (/^No such session/.test(detail)) return 'The server was started anew, and no longer knows this page.';
   const leaves = whyServerLeaves();
   if (leaves) return leaves;
   return `The server cannot be reached. Is it running? (${detail})`;

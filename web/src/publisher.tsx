@@ -1,5 +1,4 @@
 // The form that publishes to a mountpoint from this browser: camera, screen or a file.
-import { render } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { open } from './capture';
 import { Publication } from './whip';
@@ -8,18 +7,13 @@ const SIZE = { width: 1280, height: 720, camera: '', microphone: '' };
 
 type Source = 'devices' | 'screen' | 'file' | 'synthetic';
 
-/** Shows the form in `root`. */
-export function showPublisher(root: HTMLElement, id: number | string, token: { required: boolean; known: string }): void {
-  render(<Publisher id={id} token={token} />, root);
-}
-
 interface Live {
   publication: Publication;
   stream: MediaStream;
   close(): void;
 }
 
-function Publisher({ id, token }: { id: number | string; token: { required: boolean; known: string } }) {
+export function Publisher({ id, token }: { id: number | string; token: { required: boolean; known: string } }) {
   const [source, setSource] = useState<Source>('devices');
   const [file, setFile] = useState<File | null>(null);
   const [entered, setEntered] = useState(token.known);

@@ -4,6 +4,7 @@ import { CaptureError, type SourceKind } from './capture';
 import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
 import { wasWanted } from './ending';
 import { PositionBar } from './position';
+import { comeBack } from './return';
 import { connect, type Jsep, type Session } from './session';
 import { RecordingList, type Recorded } from './shelf/list';
 import { Recorder } from './shelf/recorder';
@@ -216,6 +217,12 @@ function lostServer(reason: string): void {
   recorder?.lost();
   ended();
   notice('error', serverAway(reason));
+  const attempt = async (): Promise<void> => {
+    session = await connect(options.transport, lostServer);
+    clearNotice();
+    await refresh();
+  };
+  void comeBack({ isWanted: () => session === null, attempt });
 }
 
 function run(sending: Promise<void> | undefined): void {

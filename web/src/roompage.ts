@@ -2,11 +2,14 @@
 import { Refused, type Answer, type Id } from './answer';
 import { copyLink } from './link';
 import { Lobby, type ListedRoom } from './lobby';
-import { clearNotice, element, notice, pageOptions, reconnecting, serverAway } from './page';
+import { listeners, type Standing } from './listening';
+import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { comeBack } from './return';
+import { everySeen, SECOND } from './seen';
 import { connect, type Session } from './session';
 
-/** For how long a page tries to come back to its room, in ms. */
-const PATIENCE = 120_000;
+/** How often it is asked who else gets what is said in the room, which events do not tell. */
+const LOOK = 5 * SECOND;
 
 /** The plugin's codes of what the pages treat alike. */
 export interface RoomCodes {
@@ -38,8 +41,10 @@ export interface RoomPageParts<Listed extends ListedRoom> {
   creation(): Record<string, unknown>;
   /** Joins a room. */
   enter(session: Session, entrant: Entrant): Promise<void>;
-  /** The user is in the room, which is shown, as the list tells of it if it does. */
-  entered(description: string, room?: Listed): void;
+  /** The user is in the room, which is shown. */
+  entered(description: string): void;
+  /** Who else gets what is said in the room, at first as the list tells of it, and then as it changes. */
+  stands?(standing: Standing): void;
   /** Leaves the room. */
   leave(): Promise<void>;
   /** Ends everything here; the server knows already, or is away. */
@@ -69,7 +74,7 @@ export class RoomPage<Listed extends ListedRoom> {
       join: () => void this.join(),
       failed: (error) => this.failed(error),
       back: clearNotice,
-      about: parts.about,
+      about: (room) => [parts.about(room), ...listeners(room).map(({ short }) => short)].filter(Boolean).join(' · '),
       creation: parts.creation,
       invalid: parts.codes.invalid,
     });
@@ -80,6 +85,7 @@ export class RoomPage<Listed extends ListedRoom> {
     element<HTMLInputElement>('pin').value = this.query.get('pin') ?? '';
     this.showLobby();
     // A link or a page around this one leads into a room at once.
+    everySeen(LOOK, () => () => void this.look());
     if (this.query.get('join') === '1' && this.query.has('room') && this.lobby.name) void this.lobby.ready.then(() => this.join());
   }
 
@@ -102,7 +108,9 @@ export class RoomPage<Listed extends ListedRoom> {
       query.delete('pin');
       history.replaceState(null, '', `?${query}`);
       status(`In the room as ${lobby.name}; signalling over ${this.session.transport}.`);
-      parts.entered(lobby.describe(room), lobby.listedRoom(room));
+      parts.entered(lobby.describe(room));
+      parts.stands?.(lobby.listedRoom(room) ?? {});
+      void this.look();
     } catch (error) {
       this.showLobby();
       status('Not in a room.');
@@ -125,6 +133,14 @@ export class RoomPage<Listed extends ListedRoom> {
     this.session ??= await connect(this.options.transport, (reason) => this.lostServer(reason));
     this.asking ??= await this.parts.attach(this.session);
     return this.asking.ask(body);
+  }
+
+  private async look(): Promise<void> {
+    const { inside, parts } = this;
+    if (!inside || !parts.stands || !this.session) return;
+    // The list would not have private rooms.
+    const told = await this.ask({ request: 'listparticipants', room: inside.room }).catch(() => null);
+    if (told && this.inside === inside) parts.stands(told as Standing);
   }
 
   private failed(error: unknown): void {
@@ -154,7 +170,7 @@ export class RoomPage<Listed extends ListedRoom> {
     const { inside, parts } = this;
     if (inside) {
       (parts.suspend ?? parts.close).call(parts);
-      return void this.comeBack(inside, reason);
+      return void this.comeBack(inside);
     }
     parts.close();
     this.showLobby();
@@ -162,29 +178,23 @@ export class RoomPage<Listed extends ListedRoom> {
   }
 
   /** Joins the same room again, once there is a server. */
-  private async comeBack(entrant: Entrant, reason: string): Promise<void> {
-    reconnecting('room', true);
+  private async comeBack(entrant: Entrant): Promise<void> {
     status('Reconnecting…');
-    let failure: unknown = new Error(reason);
-    const deadline = Date.now() + PATIENCE;
-    for (let pause = 500; this.inside === entrant && Date.now() < deadline; pause = Math.min(2 * pause, 5_000)) {
-      try {
+    const isWanted = (): boolean => this.inside === entrant;
+    const failure = await comeBack({
+      isWanted,
+      // It is another server by now, or its rooms are others.
+      isHopeless: (error) => error instanceof Refused,
+      attempt: async () => {
         this.session = await connect(this.options.transport, (why) => this.lostServer(why));
         await this.parts.enter(this.session, entrant);
-        reconnecting('room', false);
         // The user has left meanwhile.
-        if (this.inside !== entrant) return void (await this.parts.leave().catch(() => {}));
+        if (!isWanted()) return void (await this.parts.leave().catch(() => {}));
         clearNotice();
-        return status(`In the room as ${entrant.name}; signalling over ${this.session.transport}.`);
-      } catch (error) {
-        failure = error;
-        // It is another server by now, or its rooms are others.
-        if (error instanceof Refused) break;
-      }
-      await new Promise((done) => setTimeout(done, pause));
-    }
-    reconnecting('room', false);
-    if (this.inside !== entrant) return;
+        status(`In the room as ${entrant.name}; signalling over ${this.session.transport}.`);
+      },
+    });
+    if (failure === undefined || !isWanted()) return;
     this.parts.close();
     this.showLobby();
     notice('error', this.session ? this.parts.explain(failure) : serverAway(failure), [{ label: 'Try again', id: 'again', run: () => void this.join() }]);

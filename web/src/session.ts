@@ -27,6 +27,11 @@ export interface ServerInfo {
 const RECLAIM = 45;
 /** How long an attempt to connect again may take, in ms. */
 const ATTEMPT = 5_000;
+/** How long the server may take to answer when a page doubts that it is there, in ms. */
+const DOUBT = 2_000;
+/** How often it is looked whether the machine has slept, and from which gap on it has, in ms. */
+const LOOK = 5_000;
+const SLEPT = 20_000;
 
 /** The address of `path`, which is below the folder of this page: a proxy may have put the pages anywhere. */
 export function below(path: string): URL {
@@ -60,6 +65,8 @@ class Unauthorized extends Error {}
 let connecting: Promise<Session> | null = null;
 /** Of the connection that is being opened. */
 let socket: WebSocket | null = null;
+/** When the server has said something last, by the clock of `performance`. */
+let heard = 0;
 
 /**
  * Opens a session, as soon as the user has entered what the server asks for; `lost` is called once if it goes away later.
@@ -101,7 +108,10 @@ function initialised(): Promise<void> {
 
 /** Adds to a connection of janus.js what that does not do by itself. */
 function watched(made: WebSocket): WebSocket {
-  made.addEventListener('message', ({ data }) => noteEnding(JSON.parse(String(data))));
+  made.addEventListener('message', ({ data }) => {
+    heard = performance.now();
+    noteEnding(JSON.parse(String(data)));
+  });
   const [send, listen] = [made.send.bind(made), made.addEventListener.bind(made)];
   // The session shall outlive the connection.
   made.send = (text) => send(String(text).replace(/^\{"janus":"create",/, `$&"reclaim_session_timeout":${RECLAIM},`));
@@ -148,6 +158,12 @@ export class Session {
   private state: State = 'connected';
   private readonly back = new Set<() => void>();
   private readonly pending = new Set<(error: Error) => void>();
+  private awake = Date.now();
+  private readonly looking = setInterval(() => {
+    // The connection of a machine that slept may be long gone, without anybody having been told.
+    if (Date.now() - this.awake > SLEPT) this.doubt();
+    this.awake = Date.now();
+  }, LOOK);
 
   constructor(
     private readonly janus: Janus,
@@ -213,6 +229,7 @@ export class Session {
       this.end();
       return this.lost(why);
     }
+    let reason = why;
     this.state = 'reclaiming';
     this.fail(new Error('The connection to the server was lost. Try again.'));
     reconnecting('session', true);
@@ -226,12 +243,23 @@ export class Session {
         for (const run of [...this.back]) run();
         return;
       }
-      if (refused.startsWith('No such session')) break;
+      if (refused.startsWith('No such session')) {
+        reason = refused;
+        break;
+      }
       await new Promise((done) => setTimeout(done, pause));
     }
     reconnecting('session', false);
     this.end();
-    this.lost(why);
+    this.lost(reason);
+  }
+
+  /** No media comes: asks the server whether it is there. A connection that is dead in silence is replaced. */
+  doubt(): void {
+    if (this.state !== 'connected' || this.transport !== 'WebSocket' || socket?.readyState !== WebSocket.OPEN) return;
+    const asked = performance.now();
+    socket.send(JSON.stringify({ janus: 'keepalive', transaction: 'doubt', session_id: this.janus.getSessionId(), ...this.shown }));
+    setTimeout(() => heard < asked && void this.connectionLost('The server does not answer'), DOUBT);
   }
 
   /** Opens a connection and claims the session. Returns why that failed, or null. */
@@ -267,6 +295,7 @@ export class Session {
 
   private end(): void {
     this.state = 'over';
+    clearInterval(this.looking);
     this.iceServers.stop();
     this.back.clear();
     window.removeEventListener('online', this.networkChanged);

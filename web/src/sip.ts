@@ -11,6 +11,7 @@ import { Messages } from './phone/messages';
 import { Phone, type PhoneEvents } from './phone/phone';
 import { Tones } from './phone/tones';
 import { Whereabouts } from './phone/whereabouts';
+import { comeBack } from './return';
 import { Sounds } from './sounds';
 import { connect, type Session } from './session';
 
@@ -59,16 +60,7 @@ setInterval(() => {
   whereabouts.tick();
 }, 500);
 status('Not registered.');
-comeBack();
-
-/** After a reload the tab has its account, and its calls as long as the server keeps them. */
-function comeBack(): void {
-  const before = kept();
-  if (!before) return;
-  form.fill(before.account);
-  lost = new Set(before.calls);
-  void register(before.account);
-}
+comeBackAs();
 
 /** Takes a call again that this page had. */
 function comeBackTo(id: string, peer: string): void {
@@ -147,12 +139,12 @@ const events: PhoneEvents = {
     ring();
     remember();
   },
-  ended: (line, peer, code, reason) => {
+  ended: (line, peer, how) => {
     following.delete(line);
     const name = named(peer, line.displayname);
     if (line.lost) return endNotice(`The call with ${name} has ended.`, line.lost);
-    const why = ending(code, reason, name);
-    if (why) notice(/elsewhere/i.test(reason) ? 'info' : 'warning', why);
+    const why = ending(how, name);
+    if (why) notice(/elsewhere/i.test(how.reason) ? 'info' : 'warning', why);
   },
   failed: (error) => failed(error),
   track: (line, track) => {
@@ -251,6 +243,30 @@ function lostServer(reason: string): void {
   // The server may be back after a reload, and have the calls.
   keep(before);
   notice('error', serverAway(reason));
+  if (before) void returnTo(before.account);
+}
+
+/** Registers again, once there is a server. */
+async function returnTo(before: Account): Promise<void> {
+  account = before;
+  const isWanted = (): boolean => account === before && !phone;
+  const failure = await comeBack({
+    isWanted,
+    attempt: async () => {
+      session = await connect(options.transport, lostServer);
+      if (isWanted()) comeBackAs();
+    },
+  });
+  if (failure !== undefined) notice('error', serverAway(failure));
+}
+
+/** After a reload, or when the server was away, the tab has its account, and its calls as long as the server keeps them. */
+function comeBackAs(): void {
+  const before = kept();
+  if (!before) return;
+  form.fill(before.account);
+  lost = new Set(before.calls);
+  void register(before.account);
 }
 
 function show(registered: boolean): void {

@@ -254,7 +254,7 @@ function labelOf(mid: string): string {
 
 function line(text: string): void {
   const log = element('log');
-  const item = document.createElement('li');
+  const item = document.createElement('p');
   item.className = 'received';
   item.textContent = text;
   log.append(item);

@@ -36,6 +36,7 @@ const page = new RoomPage<Listed>({
   },
   leave: () => room.leave(),
   close: () => room.close(),
+  suspend: () => room.suspend(),
   away: () => {},
   explain,
   help: (error) => {

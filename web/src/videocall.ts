@@ -5,6 +5,7 @@ import { Controls, ReceivedLayers } from './controls';
 import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
 import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { comeBack } from './return';
 import { connect, type Jsep, type Session } from './session';
 import { Setup } from './setup';
 import { Stage } from './stage';
@@ -225,12 +226,28 @@ function free(opened: Capture | null): void {
 }
 
 function lostServer(reason: string): void {
+  const name = state.at === 'unregistered' ? '' : ownName;
   session = null;
   call?.hangup();
   call = null;
   release();
   enter({ at: 'unregistered' });
   notice('error', serverAway(reason));
+  if (name) void returnAs(name);
+}
+
+/** Registers again, once there is a server. */
+async function returnAs(name: string): Promise<void> {
+  const before = state;
+  status('Reconnecting…');
+  const isWanted = (): boolean => state === before;
+  await comeBack({
+    isWanted,
+    attempt: async () => {
+      session = await connect(options.transport, lostServer);
+      if (isWanted()) await register(name);
+    },
+  });
 }
 
 /** Goes to a state and shows it. */

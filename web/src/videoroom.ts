@@ -19,7 +19,7 @@ const page = new RoomPage<Listed>({
   file: 'videoroom.html',
   codes: CODES,
   attach: (session) => Exchange.attach(session, VIDEO_ROOM, { message: () => {}, connected: () => {} }),
-  about: ({ max_publishers, record }) => [`up to ${max_publishers} send`, record && 'recorded'].filter(Boolean).join(' · '),
+  about: ({ max_publishers }) => `up to ${max_publishers} send`,
   creation: () => ({
     publishers: Number(value('new-publishers')) || 6,
     bitrate: Number(value('new-bitrate')) * 1000,
@@ -32,12 +32,12 @@ const page = new RoomPage<Listed>({
     preview.stop();
     return conference.enter(session, { room, display: name, pin }, secret, preview.muted);
   },
-  entered: (_, room) => {
+  entered: () => {
     document.body.classList.add('in-meeting');
-    conference.listed(room);
     setup.moveDevices(element('room-devices'));
     element('room-title').focus();
   },
+  stands: (standing) => conference.stands(standing),
   leave: async () => conference.close(),
   close: () => conference.close(),
   suspend: () => conference.suspend(),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use portunus_audio::AudioThreads;
@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use crate::access::Access;
 use crate::debug_flags::DebugFlags;
 use crate::handle_info::handle_info;
+use crate::history::{self, SharedHistory};
 use crate::overview::SharedRanking;
 use crate::transports::Transports;
 use crate::{
-    AdminConfig, LogControl, RememberedLog, TransportControl, capture, drain, handles, log,
+    AdminConfig, LogControl, RememberedLog, TransportControl, capture, drain, handles, log, metrics,
     network, overview, plugins, server, sessions, stored_tokens, subscriptions, transports,
     workers,
 };
@@ -74,6 +75,9 @@ struct Inner {
     audio: Option<AudioThreads>,
     transports: Transports,
     ranking: SharedRanking,
+    history: Arc<SharedHistory>,
+    /// The parts of the server with metrics, but for this one.
+    metrics: OnceLock<Vec<Arc<dyn MetricsSource>>>,
     flags: DebugFlags,
     requests: AtomicU64,
     refused: AtomicU64,
@@ -90,6 +94,7 @@ impl Administration {
     /// The Admin API of `gateway`. Needs a running tokio runtime.
     pub fn new(gateway: Gateway, options: AdminOptions) -> Self {
         let AdminOptions { config, log, audio } = options;
+        let history = history::follow(&gateway);
         let inner = Arc::new(Inner {
             gateway,
             access: Access::new(config.secret),
@@ -98,6 +103,8 @@ impl Administration {
             audio,
             transports: Transports::default(),
             ranking: SharedRanking::default(),
+            history,
+            metrics: OnceLock::new(),
             flags: DebugFlags::default(),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -119,6 +126,12 @@ impl Administration {
     /// Lets `control` answer the requests to the transport `package`.
     pub fn add_transport(&self, package: &'static str, control: Arc<dyn TransportControl>) {
         self.inner.transports.add(package, control);
+    }
+
+    /// Lets the request `metrics` ask these parts of the server, beside this one. The first call
+    /// counts.
+    pub fn set_metrics(&self, sources: Vec<Arc<dyn MetricsSource>>) {
+        let _ = self.inner.metrics.set(sources);
     }
 
     /// Returns the counts of requests.
@@ -300,6 +313,12 @@ impl Administration {
                 overview::overview(gateway, &self.inner.ranking, refused, fields).await
             }
             "workers_info" => Ok(workers::info(gateway.media(), self.inner.audio.as_ref())),
+            "history" => Ok(self.inner.history.told()),
+            "metrics" => {
+                let own: Arc<dyn MetricsSource> = Arc::new(self.clone());
+                let others = self.inner.metrics.get().into_iter().flatten();
+                metrics::read(others.cloned().chain([own]).collect(), fields).await
+            }
             "loops_info" => Ok(server::loops()),
             // The requests about tokens, and unknown ones.
             verb => stored_tokens::answer(gateway.tokens(), verb, fields, &gateway.packages()),

@@ -200,6 +200,16 @@ impl MetricsSource for Counters {
             page.counter(&format!("{name}_total"), help, value);
         }
         let brokers = self.brokers();
+        let help = "Whether the broker is connected (0: it is away, and tried again)";
+        let connected = brokers.iter();
+        let connected = connected.map(|(kind, it)| (*kind, u8::from(it.is_connected())));
+        page.labelled(
+            MetricKind::Gauge,
+            "broker_connected",
+            help,
+            "broker",
+            connected,
+        );
         let mut of_brokers = |name, help, read: fn(&BrokerCounters) -> u64| {
             let values = brokers.iter().map(|(kind, it)| (*kind, read(it)));
             page.labelled(MetricKind::Counter, name, help, "broker", values);

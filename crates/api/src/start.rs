@@ -193,6 +193,8 @@ impl Transports {
             Arc::new(gateway.clone()),
             Arc::new(administration.clone()),
         ];
+        let others: [Arc<dyn MetricsSource>; 2] = [counters.clone(), Arc::new(gateway.clone())];
+        administration.set_metrics(others.into_iter().chain(metrics.iter().cloned()).collect());
         let sources: Sources = own.into_iter().chain(metrics).collect();
         notifications::mute(gateway.events(), &config);
         let mut bound = Bound::default();

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -76,6 +76,7 @@ pub struct Reply {
 #[derive(Debug, Default)]
 pub struct BrokerCounters {
     connects: AtomicU64,
+    is_connected: AtomicBool,
     published: AtomicU64,
     lost: AtomicU64,
 }
@@ -84,6 +85,11 @@ impl BrokerCounters {
     /// Returns the number of successful connects.
     pub fn connects(&self) -> u64 {
         self.connects.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the broker is connected now.
+    pub fn is_connected(&self) -> bool {
+        self.is_connected.load(Ordering::Relaxed)
     }
 
     /// Returns the number of messages that the broker confirmed; with NATS, which confirms nothing,
@@ -99,6 +105,11 @@ impl BrokerCounters {
 
     pub(crate) fn connected(&self) {
         self.connects.fetch_add(1, Ordering::Relaxed);
+        self.is_connected.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn disconnected(&self) {
+        self.is_connected.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn has_published(&self) {

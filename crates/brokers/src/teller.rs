@@ -114,6 +114,7 @@ impl Teller {
             "the connection is lost, and tried again"
         );
         self.is_away = true;
+        self.counters.disconnected();
         self.tell_state(Arrival::Lost);
     }
 
@@ -129,6 +130,7 @@ impl Teller {
             false => tracing::warn!(broker, address, reason, "not reached, and tried again"),
             true => tracing::debug!(broker, address, reason, "not reached"),
         }
+        self.counters.disconnected();
         self.tell_state(Arrival::Failed { code, reason });
     }
 

@@ -233,6 +233,7 @@ fn tshark_reads_the_capture_of_a_call() {
     let (pcap, text) = (call.path("call.pcap"), call.path("call.txt"));
     call.capture(CaptureOptions::new(&pcap, CaptureFormat::Pcap))
         .unwrap();
+    assert!(call.media.is_captured(call.peer));
     // Long enough for reports of both sides.
     let start = Instant::now();
     call.run_until(|_| start.elapsed() > Duration::from_millis(1_500));
@@ -246,6 +247,7 @@ fn tshark_reads_the_capture_of_a_call() {
         (0, Some(CaptureEnd::Stopped))
     );
     assert_eq!(stopped.bytes, fs::metadata(&pcap).unwrap().len());
+    assert!(!call.media.is_captured(call.peer));
 
     let options = CaptureOptions::new(&text, CaptureFormat::Text2pcap);
     call.capture(options).unwrap();

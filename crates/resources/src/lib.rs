@@ -31,6 +31,7 @@ mod resource;
 mod resources;
 mod room;
 mod saved;
+mod taps;
 mod waiting;
 
 pub use access::{Access, AllowedRequest, AllowedTokens, check_secret, read_with_secret};
@@ -52,3 +53,4 @@ pub use resource::Resource;
 pub use resources::Resources;
 pub use room::{Room, RoomContent};
 pub use saved::{Saved, SavedError, Writing, Written, off_thread, rewrite_saved};
+pub use taps::Taps;

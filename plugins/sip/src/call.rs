@@ -77,6 +77,8 @@ impl Call {
 pub(crate) struct Ending {
     pub(crate) code: u16,
     pub(crate) reason: String,
+    /// A sentence about the cause, if the server ends the call by itself.
+    pub(crate) text: Option<String>,
 }
 
 impl Ending {
@@ -84,6 +86,15 @@ impl Ending {
         Ending {
             code,
             reason: reason.to_owned(),
+            text: None,
+        }
+    }
+
+    /// Adds the sentence that says why the server ends the call.
+    pub(crate) fn because(self, text: impl ToString) -> Self {
+        Ending {
+            text: Some(text.to_string()),
+            ..self
         }
     }
 
@@ -103,6 +114,8 @@ impl Ending {
 pub(crate) struct End {
     pub(crate) code: u16,
     pub(crate) reason: String,
+    /// See [`Ending::text`].
+    pub(crate) text: Option<String>,
     /// The members of the header field Reason.
     pub(crate) because: Object,
     /// The message with the header fields that the page wants.
@@ -114,6 +127,7 @@ impl End {
         End {
             code: ending.code,
             reason: ending.reason,
+            text: ending.text,
             ..End::default()
         }
     }
@@ -123,6 +137,7 @@ impl End {
         named_event("hangup")
             .with("code", self.code)
             .with("reason", self.reason.as_str())
+            .with_some("text", self.text.as_deref())
             .with_all(Value::from(self.because.clone()))
     }
 }

@@ -5,13 +5,14 @@ import { count } from '../units';
 import { ask, explain } from './api';
 import { History } from './history';
 import { findPlaces } from './places';
+import { NAMES } from './metrics';
 import { showResources } from './resources';
 import { Sessions, short } from './sessions';
 import { Settings } from './settings';
 import { showFigures } from './table';
 import { Workers } from './workers';
 import { Findings } from './findings';
-import type { Counter, EventHandler, Overview, ServerInfo, Worker } from './wire';
+import type { Counter, EventHandler, Hour, Metric, Overview, ServerInfo, Worker } from './wire';
 
 /** How often the overview is asked for, in milliseconds. */
 const PERIOD = 2 * SECOND;
@@ -61,7 +62,14 @@ async function list(): Promise<void> {
   if (listing) return;
   listing = true;
   await guarded(async () => {
-    const [mountpoints, { sessions: worst }] = await Promise.all([showResources(), ask<Overview>('overview', { sort: 'loss', limit: 5 })]);
+    const [mountpoints, { sessions: worst }, past, { metrics }] = await Promise.all([
+      showResources(),
+      ask<Overview>('overview', { sort: 'loss', limit: 5 }),
+      ask<Hour>('history'),
+      ask<{ metrics: Metric[] }>('metrics', { names: NAMES }),
+    ]);
+    hour.show(past);
+    findings.figures(metrics);
     findings.media(mountpoints);
     findings.worst(worst);
   });
@@ -94,7 +102,6 @@ async function guarded(work: () => Promise<void>): Promise<void> {
 function show(overview: Overview, all: Worker[]): void {
   workers.show(overview, all);
   findings.show(overview, all);
-  hour.add(overview, all);
   sessions.show(overview.sessions, overview.total);
   showTrouble(overview.trouble);
   showHandlers(overview.handlers);

@@ -21,6 +21,24 @@ export interface Overview {
   handlers: EventHandler[];
 }
 
+/** `history`: the last hour, a value a minute, the newest last. */
+export interface Hour {
+  sessions: number[];
+  peer_connections: number[];
+  bits_in: number[];
+  bits_out: number[];
+  core_share: number[];
+  lag_max: number[];
+}
+
+/** One of `metrics`. */
+export interface Metric {
+  name: string;
+  /** Such as `use="tls"`. */
+  labels?: string;
+  value: number;
+}
+
 export interface SessionRow {
   session_id: Id;
   transport: string;

@@ -1,9 +1,11 @@
 // An audio room that somebody is in: what they send and hear, who is there, and moderation.
 import type { Answer, Id } from '../answer';
 import { CaptureError } from '../capture';
-import { Exchange } from '../exchange';
+import { Closed, Exchange } from '../exchange';
 import type { Ending } from '../ending';
+import { badges, type Standing } from '../listening';
 import { clearNotice, element, endNotice, notice } from '../page';
+import { Rejoin } from '../rejoin';
 import { Sounds } from '../sounds';
 import type { Session } from '../session';
 import { AUDIO_BRIDGE, explain, type Participant } from './api';
@@ -18,6 +20,14 @@ export interface Entry {
   group: string;
 }
 
+/** What the user has chosen in a room, which stays when the connection is made anew. */
+interface Choice {
+  muted: boolean;
+  paused: boolean;
+  volume: string;
+  position: string;
+}
+
 export interface RoomEvents {
   /** The user is out of the room without having asked for it. */
   left(why: string): void;
@@ -27,7 +37,13 @@ export interface RoomEvents {
 
 export class Room {
   private exchange: Exchange | null = null;
+  private session: Session | null = null;
   private entry: Entry | null = null;
+  private secret = '';
+  private choice: Choice | null = null;
+  private readonly rejoin = new Rejoin();
+  /** Counts joins and departures: what began before the last one is stale. */
+  private turn = 0;
   private own: Id = 0;
   private muted = false;
   private paused = false;
@@ -63,8 +79,17 @@ export class Room {
 
   /** Joins and connects. `secret` is that of a room that was made here. */
   async enter(session: Session, entry: Entry, secret: string): Promise<void> {
-    this.close();
+    this.rejoin.end();
+    await this.join(session, entry, secret);
+  }
+
+  private async join(session: Session, entry: Entry, secret: string): Promise<void> {
+    this.drop();
+    const turn = (this.turn += 1);
+    const { choice } = this;
+    this.session = session;
     this.entry = entry;
+    this.secret = secret;
     const exchange = await Exchange.attach(session, AUDIO_BRIDGE, {
       message: (data) => this.exchange === exchange && this.happened(data),
       connected: (up, ending) => this.exchange === exchange && this.connected(up, ending),
@@ -74,8 +99,9 @@ export class Room {
     try {
       await this.sending.open();
       const { room, display, pin, group } = entry;
-      const muted = !this.sending.track;
+      const muted = !this.sending.track || choice?.muted === true;
       const { data } = await exchange.request({ request: 'join', room, display, muted, ...(pin && { pin }), ...(group && { group }) });
+      if (turn !== this.turn) throw new Closed();
       this.own = data['id'] as Id;
       this.people.enter({ id: this.own, display, setup: false, muted }, data['participants'] as Participant[]);
       this.people.update({ id: this.own, listens: !this.sending.track });
@@ -84,10 +110,12 @@ export class Room {
       const answer = await exchange.request({ request: 'configure', muted }, offer);
       if (answer.jsep) await exchange.call.accept(answer.jsep);
       this.show(muted, /\bstereo=1/.test(answer.jsep?.sdp ?? ''));
+      this.choice = null;
+      if (choice) await this.choose(choice);
       if (secret) this.run(this.moderation.begin(secret));
     } catch (error) {
       exchange.close();
-      this.close();
+      if (turn === this.turn) this.drop();
       throw error;
     }
   }
@@ -96,6 +124,8 @@ export class Room {
   async leave(): Promise<void> {
     const { exchange } = this;
     this.exchange = null;
+    this.turn += 1;
+    this.rejoin.end();
     try {
       await exchange?.request({ request: 'leave' });
     } finally {
@@ -106,6 +136,31 @@ export class Room {
 
   /** Gives the connection up without a word. */
   close(): void {
+    this.choice = null;
+    this.turn += 1;
+    this.rejoin.end();
+    this.drop();
+  }
+
+  /** The same, but the user comes back: what they have chosen stays. */
+  suspend(): void {
+    this.rejoin.end();
+    this.keep();
+  }
+
+  private keep(): void {
+    const { muted, paused, volume, position } = this;
+    // A connection that fails before it is up leaves the choice of the one before.
+    if (this.exchange) this.choice = { muted, paused, volume: volume.value, position: position.value };
+    this.drop();
+  }
+
+  /** Shows who else hears the room. */
+  stands(standing: Standing): void {
+    element('standing').replaceChildren(...badges(standing));
+  }
+
+  private drop(): void {
     this.exchange?.close();
     this.exchange = null;
     this.sending.close();
@@ -143,6 +198,15 @@ export class Room {
     this.volume.value = '100';
     this.showVolume();
     if (spatial) this.people.update({ id: this.own, spatial_position: 50 });
+  }
+
+  /** Chooses again what was chosen before. */
+  private async choose({ paused, volume, position }: Choice): Promise<void> {
+    const spatial = !element('position-field').hidden;
+    if (volume !== '100') await this.configure({ volume: Number((this.volume.value = volume)) });
+    if (spatial && position !== '50') await this.place(Number((this.position.value = position)));
+    if (paused) await this.pause(true);
+    this.showVolume();
   }
 
   private happened(data: Answer): void {
@@ -192,10 +256,22 @@ export class Room {
   }
 
   private connected(up: boolean, ending?: Ending): void {
-    if (up) return this.people.update({ id: this.own, setup: true });
+    if (up) {
+      this.rejoin.up();
+      return this.people.update({ id: this.own, setup: true });
+    }
     this.people.update({ id: this.own, setup: false, talking: false });
+    const { exchange, session, entry, secret } = this;
+    if (!session || !entry || !exchange) return;
     const again = { label: 'Connect again', id: 'again', run: () => this.events.again() };
-    endNotice('You hear nobody, and nobody hears you.', ending ?? { reason: 'no reason given' }, again);
+    const rejoin = (): Promise<void> => {
+      this.keep();
+      return this.join(session, entry, secret);
+    };
+    void this.rejoin.start(rejoin, (error) => {
+      if (!this.exchange) return this.out(explain(error));
+      endNotice('You hear nobody, and nobody hears you.', ending ?? { reason: 'no reason given' }, again);
+    });
   }
 
   private async mute(muted: boolean): Promise<void> {

@@ -103,8 +103,17 @@ export function registrationFailure(code: number, reason: string): string {
   }
 }
 
+/** The end of a call, by the codes and reasons of SIP. */
+export interface CallEnd {
+  code: number;
+  reason: string;
+  /** A sentence of the server's, if it has ended the call by itself. */
+  text?: string;
+}
+
 /** Why a call ended; null if it is nothing to tell. */
-export function ending(code: number, reason: string, peer: string): string | null {
+export function ending({ code, reason, text }: CallEnd, peer: string): string | null {
+  if (text) return `The call with ${peer} has ended: ${text}.`;
   if (/elsewhere/i.test(reason)) return `The call with ${peer} was ${reason.toLowerCase().replace(' elsewhere', '')} on another page of yours.`;
   switch (code) {
     case 200:

@@ -2,7 +2,7 @@
 import { wasWanted, type Ending } from '../ending';
 import { Call } from '../call';
 import type { Jsep, Session, Track } from '../session';
-import { type Result, SIP } from './api';
+import { type CallEnd, type Result, SIP } from './api';
 
 /** The state of a line's call. */
 export type State = 'idle' | 'calling' | 'ringing' | 'talking' | 'ending';
@@ -16,7 +16,7 @@ export interface Voice {
 export interface LineEvents {
   /** The call is another or does something else. */
   changed(line: PhoneLine): void;
-  ended(line: PhoneLine, peer: string, code: number, reason: string): void;
+  ended(line: PhoneLine, peer: string, how: CallEnd): void;
   failed(line: PhoneLine, error: unknown): void;
   /** Events of the plugin beyond the line's own call, or for other lines. */
   said(line: PhoneLine, result: Result): void;
@@ -129,7 +129,7 @@ export class PhoneLine {
         return this.send({ request: 'decline', code: 486 });
       case 'calling':
         // Nobody knows of it yet.
-        if (!this.callId) return this.over(200, '');
+        if (!this.callId) return this.over({ code: 200, reason: '' });
         break;
     }
     await this.send({ request: 'hangup' });
@@ -185,7 +185,7 @@ export class PhoneLine {
   /** Copies the tracks to send, so that a call can be muted by itself. Null if the call has ended meanwhile. */
   private async tracks(picture: boolean, attempt: number): Promise<Track[] | null> {
     const opened = await this.voice.open(picture).catch((error: unknown) => {
-      if (attempt === this.attempt && this.state === 'calling') this.over(200, '');
+      if (attempt === this.attempt && this.state === 'calling') this.over({ code: 200, reason: '' });
       throw error;
     });
     if (attempt !== this.attempt) {
@@ -207,7 +207,7 @@ export class PhoneLine {
 
   private async react(data: Record<string, any>, jsep?: Jsep): Promise<void> {
     if (data['error_code'] !== undefined || data['error']) {
-      if (this.state === 'calling' && !this.callId) this.over(200, '');
+      if (this.state === 'calling' && !this.callId) this.over({ code: 200, reason: '' });
       throw new Refusal(Number(data['error_code']), String(data['error']));
     }
     // Which call or message it is about is in one place or the other.
@@ -251,7 +251,7 @@ export class PhoneLine {
         if (this.state !== 'idle' && result['refer_id'] === undefined) this.state = 'ending';
         break;
       case 'hangup':
-        return this.over(Number(result['code']), String(result['reason'] ?? ''));
+        return this.over({ code: Number(result['code']), reason: String(result['reason'] ?? ''), text: result['text'] as string | undefined });
     }
     this.events.said(this, result);
     this.events.changed(this);
@@ -276,13 +276,13 @@ export class PhoneLine {
     if (tracks) await this.send({ request: 'accept' }, await this.call.answerWith(jsep, tracks));
   }
 
-  private over(code: number, reason: string): void {
+  private over(how: CallEnd): void {
     if (this.state === 'idle') return;
     const peer = this.peer;
     this.attempt += 1;
     this.state = 'idle';
     this.release();
-    this.events.ended(this, peer, code, reason);
+    this.events.ended(this, peer, how);
     this.events.changed(this);
   }
 

@@ -49,7 +49,7 @@ export class Messages {
   }
 
   private line(className: string, text: string): HTMLElement {
-    const item = make('li', { className, text });
+    const item = make('p', { className, text });
     this.log.append(item);
     while (this.log.childElementCount > LIMIT) this.log.firstElementChild?.remove();
     this.log.scrollTop = this.log.scrollHeight;

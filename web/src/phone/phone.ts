@@ -1,6 +1,6 @@
 // The phone: an account with lines, of which one is always free.
 import type { Session } from '../session';
-import { type Account, identity, type Line, registration, type Result, type Waiting } from './api';
+import { type Account, type CallEnd, identity, type Line, registration, type Result, type Waiting } from './api';
 import { PhoneLine, type Voice } from './line';
 
 /** How many calls a page has at once. */
@@ -9,7 +9,7 @@ const MOST = 6;
 export interface PhoneEvents {
   /** A line's call is another, does something else, or is over. */
   changed(line: PhoneLine): void;
-  ended(line: PhoneLine, peer: string, code: number, reason: string): void;
+  ended(line: PhoneLine, peer: string, how: CallEnd): void;
   failed(error: unknown): void;
   track(line: PhoneLine, track: MediaStreamTrack): void;
   registered(resumable: Waiting[]): void;
@@ -113,7 +113,7 @@ export class Phone {
         this.events.changed(line);
         void this.keepOneFree();
       },
-      ended: (line, peer, code, reason) => this.events.ended(line, peer, code, reason),
+      ended: (line, peer, how) => this.events.ended(line, peer, how),
       failed: (_, error) => this.events.failed(error),
       said: (line, result) => this.said(line, result),
       track: (line, track) => this.events.track(line, track),

@@ -40,7 +40,6 @@ export interface Listed {
   pin_required: boolean;
   num_participants: number;
   max_publishers: number;
-  record?: boolean;
 }
 
 /** A stream that is received: which one of whom, on which m-line. */

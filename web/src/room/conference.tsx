@@ -7,7 +7,8 @@ import { FiguresPanel } from '../figures';
 import { everySeen, SECOND } from '../seen';
 import type { Session } from '../session';
 import type { Setup } from '../setup';
-import { explain, keyOf, type Doing, type Feed, type FeedStream, type Id, type Listed } from './api';
+import type { Standing } from '../listening';
+import { explain, keyOf, type Doing, type Feed, type FeedStream, type Id } from './api';
 import type { Line } from './chat';
 import { Meeting, type MeetingActions, type MeetingState, type Panels } from './meeting';
 import { Participant, type JoinOptions, type RoomEvents } from './participant';
@@ -27,8 +28,7 @@ const STALLED = 3;
 const MANY = 7;
 /** How many lines of the chat are kept. */
 const LINES = 200;
-/** How often it is asked whether the room is recorded, and when a page in the back asks for less, in ms. */
-const LOOK = 10_000;
+/** After how long a page in the back asks for less, in ms. */
 const HIDDEN = 10_000;
 /** How often a lost connection is made anew without asking, and after how long, in ms. */
 const ATTEMPTS = 5;
@@ -67,7 +67,7 @@ export class Conference {
   private details = new URLSearchParams(window.location.search).get('details') === '1';
   private hand = false;
   private unread = 0;
-  private recorded = false;
+  private standing: Standing = {};
   private tick = 0;
   private limit = '0';
   private follow = new URLSearchParams(window.location.search).get('last') ?? '0';
@@ -76,7 +76,6 @@ export class Conference {
   private attempts = 0;
   private told = '';
   private endFigures?: () => void;
-  private looking?: ReturnType<typeof setInterval>;
   private readonly title = document.title;
 
   private readonly sending: Sending;
@@ -109,7 +108,7 @@ export class Conference {
     mute: (id, stream, mute) => this.run(this.participant?.ask({ request: 'moderate', id, mid: stream.mid, mute, ...this.secret() })),
     kick: (id) => this.run(this.participant?.ask({ request: 'kick', id, ...this.secret() })),
     moderate: (secret) => this.run(this.moderate(secret)),
-    record: (on) => this.run(this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() }).then(() => this.change(() => (this.recorded = on)))),
+    record: (on) => this.run(this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() }).then(() => this.change(() => (this.standing = { ...this.standing, record: on })))),
     prepareToSay: () => void this.participant?.prepareToSay().catch((error: unknown) => notice('warning', explain(error))),
     say: (text) => this.say(text),
     follow: (last) => this.change(() => { this.follow = last; this.receive(); }),
@@ -140,15 +139,14 @@ export class Conference {
     this.receive();
     this.figures.start(() => this.subscription?.peerConnection ?? null);
     this.readFigures();
-    this.looking = setInterval(() => void this.look(), LOOK);
     if (secret) this.run(this.moderate(secret));
     this.sending.startMuted(muted);
     void this.sending.start();
   }
 
-  /** Shows what the list says of the room. */
-  listed(room: Listed | undefined): void {
-    this.change(() => (this.recorded = room?.record === true));
+  /** Shows who else gets what is said. */
+  stands(standing: Standing): void {
+    this.change(() => (this.standing = standing));
   }
 
   /** Leaves: the end of its handles tells the server. */
@@ -171,7 +169,6 @@ export class Conference {
     this.subscription?.close();
     this.subscription = null;
     this.endFigures?.();
-    clearInterval(this.looking);
     this.figures.stop();
     this.others.clear();
     this.seen.clear();
@@ -391,7 +388,7 @@ export class Conference {
     const own: Person = { id: this.participant?.id ?? 0, name: this.entry.display, own: true, streams: ownStreams(sent), metadata: this.doing() };
     return {
       title: this.participant?.description ?? '',
-      recorded: this.recorded,
+      standing: this.standing,
       tiles,
       large: this.large(tiles),
       pinned: this.pinned,
@@ -468,15 +465,6 @@ export class Conference {
     if (!this.participant || text === this.told) return;
     this.told = text;
     this.participant.configure({ metadata }).catch(() => (this.told = ''));
-  }
-
-  /** Looks whether the room is recorded, which events do not say. */
-  private async look(): Promise<void> {
-    const { participant } = this;
-    if (document.hidden || !participant) return;
-    const { list } = await participant.ask({ request: 'list' }).catch(() => ({ list: undefined }));
-    const room = (list as Listed[] | undefined)?.find(({ room }) => room === participant.room);
-    if (room) this.listed(room);
   }
 
   private readFigures(): void {

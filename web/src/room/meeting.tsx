@@ -1,6 +1,7 @@
 // The view of a room: the pictures, the bar of controls, and the panels beside them.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { listeners, type Standing } from '../listening';
 import { Icon, type IconName } from '../icon';
 import { Chat, type Line } from './chat';
 import { besideLarge, evenly } from './layout';
@@ -17,7 +18,7 @@ export interface Panels {
 /** All that the view shows. */
 export interface MeetingState {
   title: string;
-  recorded: boolean;
+  standing: Standing;
   tiles: TileProps[];
   /** The index of the large picture; -1: all are as large. */
   large: number;
@@ -61,7 +62,7 @@ export function Meeting({ state, actions }: { state: MeetingState; actions: Meet
     <>
       <div class="meeting-top row">
         <h2 id="room-title" class="grow" data-testid="room-title" tabIndex={-1}>{state.title}</h2>
-        {state.recorded && <span class="badge danger" data-testid="recording">● Recording</span>}
+        {listeners(state.standing).map(({ id, text }) => <span key={id} class="badge danger" data-testid={id}>{text}</span>)}
         <span class="soft" data-testid="present">{state.people.length} here</span>
         <button type="button" id="copy-link" data-testid="copy-link">Link to share</button>
         <input id="link" data-testid="link" readOnly aria-label="Link to the room" hidden />
@@ -123,7 +124,7 @@ function PeoplePanel({ state, actions }: Part) {
       <h3 id="people-title">People</h3>
       <People people={state.people} moderating={state.moderating} actions={actions} />
       {state.moderating ? (
-        <button type="button" data-testid="record" aria-pressed={state.recorded} onClick={() => actions.record(!state.recorded)}>Record the room</button>
+        <button type="button" data-testid="record" aria-pressed={state.standing.record === true} onClick={() => actions.record(!state.standing.record)}>Record the room</button>
       ) : (
         <details>
           <summary data-testid="moderate-open">Moderate</summary>

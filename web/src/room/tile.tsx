@@ -82,7 +82,7 @@ export function Tile(props: Shown) {
           <Icon name="large" />
         </button>
       </div>
-      {details && <Details {...props} />}
+      {details && track && <Details {...props} />}
     </figure>
   );
 }

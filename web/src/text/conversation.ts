@@ -11,37 +11,46 @@ const NEAR = 40;
 
 export class Conversation {
   private readonly log = element('log');
+  /** What is shown, to know it again. */
+  private readonly shown = new Set<string>();
 
   /** A message, as everybody gets it, the author too. */
   said(event: TextEvent, own: boolean): void {
-    const line = make('li', { className: own ? 'own' : 'others', testid: 'line' });
+    const line = make('p', { className: own ? 'own' : 'others', testid: 'line' });
     const name = make('strong', { text: event.display || event.from || '' });
     const whisper = event.whisper ? [make('em', { className: 'soft', text: own ? ' to yourself' : ' whispers' })] : [];
     line.append(...time(event.date), name, ...whisper, make('span', { className: 'said', text: event.text ?? '', testid: 'said' }));
+    this.shown.add(identity(event));
     this.add(line);
+  }
+
+  /** Whether a message is shown already. */
+  has(event: TextEvent): boolean {
+    return this.shown.has(identity(event));
   }
 
   /** A whisper of one's own, which only those get who are named. */
   whispered(to: string, text: string): void {
-    const line = make('li', { className: 'own', testid: 'line' });
+    const line = make('p', { className: 'own', testid: 'line' });
     line.append(...time(), make('strong', { text: 'You' }), make('em', { className: 'soft', text: ` to ${to}` }), make('span', { className: 'said', text, testid: 'said' }));
     this.add(line);
   }
 
   announced(event: TextEvent): void {
-    const line = make('li', { className: 'announcement', testid: 'announcement' });
+    const line = make('p', { className: 'announcement', testid: 'announcement' });
     line.append(...time(event.date), make('strong', { text: 'Announcement' }), make('span', { className: 'said', text: event.text ?? '', testid: 'said' }));
     this.add(line);
   }
 
   /** Something that nobody said. */
   remark(text: string): void {
-    const line = make('li', { className: 'soft', testid: 'remark' });
+    const line = make('p', { className: 'soft', testid: 'remark' });
     line.append(...time(), make('span', { text }));
     this.add(line);
   }
 
   clear(): void {
+    this.shown.clear();
     this.log.replaceChildren();
   }
 
@@ -53,6 +62,10 @@ export class Conversation {
     while (this.log.childElementCount > LIMIT) this.log.firstElementChild?.remove();
     if (follows) this.log.scrollTop = this.log.scrollHeight;
   }
+}
+
+function identity({ from, date, text }: TextEvent): string {
+  return JSON.stringify([from, date, text]);
 }
 
 /** The time of the server's date, or of now, as people here write it; the day too, if it is another. */

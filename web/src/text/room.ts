@@ -1,6 +1,8 @@
 // The room that the user is in: messages both ways, and moderation.
 import type { Id } from '../answer';
 import { clearNotice, element, notice } from '../page';
+import { Rejoin } from '../rejoin';
+import { Closed } from '../exchange';
 import type { Session } from '../session';
 import { explain, type Member, type TextEvent } from './api';
 import { Channel } from './channel';
@@ -21,6 +23,13 @@ export class Room {
   private room: Id = 0;
   private own = '';
   private secret = '';
+  private session: Session | null = null;
+  private entry: Entry | null = null;
+  /** The user comes back: the conversation stays. */
+  private returning = false;
+  private readonly rejoin = new Rejoin();
+  /** Counts joins and departures: what began before the last one is stale. */
+  private turn = 0;
 
   /** `left` is called when the user is out of the room without having asked for it. */
   constructor(private readonly left: (why: string) => void) {
@@ -31,24 +40,38 @@ export class Room {
   }
 
   /** Connects and joins. `secret` is that of a room that was made here. */
-  async enter(session: Session, { room, username, pin }: Entry, secret: string): Promise<void> {
-    this.close();
-    this.conversation.clear();
+  async enter(session: Session, entry: Entry, secret: string): Promise<void> {
+    this.rejoin.end();
+    await this.join(session, entry, secret);
+  }
+
+  private async join(session: Session, entry: Entry, secret: string): Promise<void> {
+    const { room, username, pin } = entry;
+    const { returning } = this;
+    const turn = (this.turn += 1);
+    this.drop();
+    if (!returning) this.conversation.clear();
+    this.session = session;
+    this.entry = entry;
     this.room = room;
     this.own = username;
     this.secret = secret;
     let early: TextEvent[] | null = [];
-    const channel = await Channel.open(session, {
+    const channel: Channel = await Channel.open(session, {
       // The history and the own join arrive before the answer.
       event: (event) => (early ? early.push(event) : this.happened(event)),
-      lost: (reason) => this.out(reason || 'The connection to the room is lost.'),
+      lost: (reason) => this.channel === channel && this.reconnect(reason),
     });
     try {
       const { participants } = await channel.request('join', { room, username, ...(pin && { pin }) });
+      if (turn !== this.turn) throw new Closed();
       this.channel = channel;
       this.members.enter(username, participants as Member[]);
       element('moderation').hidden = true;
-      for (const event of early) this.happened(event);
+      this.returning = false;
+      this.rejoin.up();
+      // Who comes back has seen most of the history.
+      for (const event of early) if (!returning || !this.conversation.has(event)) this.happened(event);
       early = null;
       // A user who was admitted stays, even if the secret changes.
       if (secret) this.run(this.moderate(secret));
@@ -62,6 +85,9 @@ export class Room {
   async leave(): Promise<void> {
     const { channel, room } = this;
     this.channel = null;
+    this.returning = false;
+    this.turn += 1;
+    this.rejoin.end();
     element<HTMLInputElement>('secret').value = '';
     try {
       await channel?.request('leave', { room });
@@ -72,9 +98,40 @@ export class Room {
 
   /** Gives the connection up without a word. */
   close(): void {
+    this.returning = false;
+    this.turn += 1;
+    this.rejoin.end();
+    this.drop();
+  }
+
+  /** The same, but the user comes back. */
+  suspend(): void {
+    this.rejoin.end();
+    this.returning = true;
+    this.drop();
+  }
+
+  private drop(): void {
     this.channel?.close();
     this.channel = null;
     element<HTMLInputElement>('secret').value = '';
+  }
+
+  /** The connection is gone, but neither the server nor the room is: comes back without asking. */
+  private reconnect(reason: string): void {
+    const { session, entry, secret } = this;
+    if (!session || !entry) return;
+    this.returning = true;
+    this.drop();
+    void this.rejoin.start(
+      () => this.join(session, entry, secret),
+      (error) => this.gaveUp(explain(error) || reason),
+    );
+  }
+
+  private gaveUp(why: string): void {
+    this.close();
+    this.left(why);
   }
 
   private happened(event: TextEvent): void {
@@ -149,9 +206,7 @@ export class Room {
   }
 
   private out(why: string): void {
-    if (!this.channel) return;
-    this.close();
-    this.left(why);
+    if (this.channel) this.gaveUp(why);
   }
 
   private onSubmit(form: string, run: () => Promise<void>): void {

@@ -1,9 +1,11 @@
 //! The server at a glance.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::media::Event;
 use portunus_core::testing::{Line, jsep};
+use portunus_metrics::MetricsSource;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -112,4 +114,44 @@ async fn a_media_plane_that_gives_no_figures_delays_it_by_two_seconds_at_most() 
     assert_eq!(begun.elapsed().as_secs(), 2);
     // For the order the first alone was asked, and for the page.
     assert_eq!(server.requested().stats_asked - asked, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_hour_is_kept_by_minutes() {
+    let stage = Stage::new();
+    let _client = stage.attach().await;
+    sleep(Duration::from_secs(150)).await;
+    let reply = stage.ask("history", json!({})).await;
+    // The client is silent, so its session has ended meanwhile.
+    assert_eq!(reply["sessions"], json!([1, 1, 0]), "{reply}");
+    for name in ["peer_connections", "bits_in", "bits_out", "core_share"] {
+        assert_eq!(reply[name].as_array().map(Vec::len), Some(3), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn figures_are_had_by_their_names() {
+    let stage = Stage::new();
+    let sources = vec![Arc::new(stage.world.gateway.clone()) as Arc<dyn MetricsSource>];
+    stage.administration.set_metrics(sources);
+    let names = json!([
+        "portunus_sessions",
+        "portunus_admin_requests_total",
+        "portunus_bad_requests_total",
+        "no_such_name",
+    ]);
+    let reply = stage.ask("metrics", json!({ "names": names })).await;
+    let metrics = reply["metrics"].as_array().unwrap();
+    let figure = |name: &str| {
+        let mut all = metrics.iter().filter(|it| it["name"] == name);
+        all.next().map(|it| it["value"].clone())
+    };
+    assert_eq!(figure("portunus_sessions"), Some(json!(0.0)), "{reply}");
+    let asked = figure("portunus_admin_requests_total");
+    assert_eq!(asked, Some(json!(1.0)));
+    assert!(metrics.iter().any(|it| it["labels"].is_string()));
+    let all = stage.ask("metrics", json!({})).await;
+    assert!(all["metrics"].as_array().unwrap().len() > metrics.len());
+    let wrong = stage.ask("metrics", json!({ "names": "x" })).await;
+    assert_eq!(wrong["error"]["code"], 467, "{wrong}");
 }

@@ -14,7 +14,7 @@ impl MediaPlane {
     /// [`MediaPlane::stop_capture`], the end of the peer, or the maximum size.
     /// [`crate::PeerStats::capture`] has the progress.
     pub async fn capture(&self, peer: PeerId, options: CaptureOptions) -> Result<(), CaptureError> {
-        let place = self.shared.captures.take_place()?;
+        let place = self.shared.captures.take_place(peer)?;
         let path = options.path.clone();
         let opening = tokio::task::spawn_blocking(move || NewCapture::open(options, place));
         let failed = |error: io::Error| CaptureError::File {
@@ -31,6 +31,11 @@ impl MediaPlane {
             let _ = tokio::task::spawn_blocking(move || fs::remove_file(path)).await;
         }
         begun
+    }
+
+    /// Returns whether the packets of a peer are being captured.
+    pub fn is_captured(&self, peer: PeerId) -> bool {
+        self.shared.captures.has(peer)
     }
 
     /// Ends the capture of a peer. Returns when the file is complete.

@@ -86,6 +86,11 @@ impl Publications {
         self.by_feed.get(feed)
     }
 
+    /// Returns all publications.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Publication> {
+        self.by_feed.values()
+    }
+
     /// Returns a participant's publication if its media is up.
     pub(crate) fn up(&self, feed: &PersonId) -> Option<&Publication> {
         self.by_feed.get(feed).filter(|known| known.place.is_some())

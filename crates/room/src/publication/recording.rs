@@ -131,6 +131,13 @@ impl Recorded<'_> {
 }
 
 impl Publication {
+    /// Returns whether some of it is being recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        let jointly = self.recording.as_ref().is_some_and(|it| !it.is_over());
+        let mut each = self.streams.iter().filter_map(|it| it.recording.as_ref());
+        jointly || each.any(|it| !it.is_over())
+    }
+
     /// Records each stream into its own file.
     fn record_each(
         &mut self,

@@ -13,6 +13,7 @@ mod relay;
 mod remote;
 mod speech;
 mod subscribe;
+mod taps;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +33,7 @@ pub use join::Join;
 pub use publish::Configured;
 pub use remote::{NewRemote, hear};
 pub use subscribe::{Outcome, Switched};
+pub use taps::Taps;
 
 /// A room. All changes happen under its lock, so that all clients see them in the same order.
 #[derive(Debug)]

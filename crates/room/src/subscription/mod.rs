@@ -102,6 +102,11 @@ impl Subscriptions {
         self.by_connection.is_empty()
     }
 
+    /// Returns all subscriptions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Subscriber> {
+        self.by_connection.values().map(|entry| &entry.subscriber)
+    }
+
     /// Returns a subscription.
     pub(crate) fn get(&self, key: ConnectionId) -> Result<&Subscriber, Refusal> {
         let entry = self.by_connection.get(&key).ok_or(Refusal::NotInRoom)?;

@@ -84,6 +84,11 @@ impl Subscriber {
         }
     }
 
+    /// Returns whether it belongs to a participant of the room.
+    pub(crate) fn has_owner(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// Stops all media, because its owner was kicked.
     pub(crate) fn block(&mut self, publications: &Publications) {
         self.owner_kicked = true;

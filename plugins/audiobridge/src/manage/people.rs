@@ -13,8 +13,13 @@ impl Shared {
     pub(super) fn list_participants(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
         let room = self.rooms.named(fields)?;
         let room = room.lock();
-        let reply = room.message("participants");
-        Ok(reply.with("participants", room.others(None)).into())
+        let recorded = room.profile.options().record.then_some(true);
+        let reply = room
+            .message("participants")
+            .with("participants", room.others(None))
+            .with_some("record", recorded)
+            .with_some("listening_in", room.taps().listed());
+        Ok(reply.into())
     }
 
     pub(super) fn mute(

@@ -97,6 +97,7 @@ impl Shared {
                 .with("muted", room.mix.is_muted())
                 .with("num_participants", room.count())
                 .with_some("num_listeners", listeners)
+                .with_some("listening_in", room.taps().listed())
         })?;
         Ok(list.into())
     }

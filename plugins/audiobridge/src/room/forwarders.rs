@@ -103,6 +103,16 @@ impl Forwarders {
         }
     }
 
+    /// The media plane that they send by.
+    pub(super) fn media(&self) -> &MediaPlane {
+        &self.media
+    }
+
+    /// The number of forwarders.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Checks that one more forwarder may start. Returns the index of its group, if the room has
     /// groups.
     pub(crate) fn check(

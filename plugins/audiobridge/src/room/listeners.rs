@@ -53,6 +53,11 @@ impl Listeners {
         self.by_handle.len()
     }
 
+    /// The clients.
+    pub(super) fn handles(&self) -> impl Iterator<Item = &Handle> {
+        self.by_handle.values().map(|listener| &listener.handle)
+    }
+
     /// Adds a listener. It hears nothing until [`Listeners::send_mix`].
     pub(crate) fn add(&mut self, handle: &Handle) {
         let listener = Listener {

@@ -24,6 +24,7 @@ mod profile;
 mod recording;
 mod roster;
 mod sound_events;
+mod taps;
 
 use std::sync::Arc;
 

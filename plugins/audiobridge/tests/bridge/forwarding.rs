@@ -54,6 +54,11 @@ async fn the_mix_is_forwarded_and_listed() {
             }),
         ]
     );
+    let rooms = client.request(json!({ "request": "list" })).await;
+    let forwarded = json!({ "forwarders": 2 });
+    assert_eq!(rooms["list"][0]["listening_in"], forwarded, "{rooms}");
+    let people = json!({ "request": "listparticipants", "room": ROOM });
+    assert_eq!(client.request(people).await["listening_in"], forwarded);
     let stop = json!({ "request": "stop_rtp_forward", "room": ROOM, "stream_id": id });
     let stopped = json!({ "audiobridge": "success", "room": ROOM, "stream_id": id });
     assert_eq!(client.request(stop.clone()).await, stopped);

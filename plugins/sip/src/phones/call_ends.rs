@@ -143,9 +143,16 @@ impl Phones {
             true => why.to(page.and_then(|page| self.page(*page))).into_owned(),
             false => ending.reason,
         };
+        let text = match (cause, ending.text) {
+            (_, Some(text)) => Some(text),
+            (Cause::NoAck, None) => Some("the peer has not acknowledged the call".to_owned()),
+            (Cause::Lost, None) => Some("the peer has not kept up the call".to_owned()),
+            _ => None,
+        };
         let end = End {
             code: ending.code,
             reason,
+            text,
             because,
             message,
         };

@@ -295,7 +295,8 @@ impl Phones {
     /// Refuses a call whose sides have no codec in common.
     fn or_refused<T>(&mut self, id: CallId, answered: Result<T, Refusal>) -> Result<T, Refusal> {
         if matches!(answered, Err(Refusal::NothingInCommon)) {
-            self.end_by(id, Ending::new(488, phrase(488)), Vec::new());
+            let ending = Ending::new(488, phrase(488)).because(Fault::NothingInCommon);
+            self.end_by(id, ending, Vec::new());
         }
         answered
     }
@@ -437,7 +438,8 @@ impl Phones {
         }
         let is_quiet = side.change.take() == Some(Change::Quiet);
         let (Some(sdp), Some(media)) = (message.sdp(), side.media.as_mut()) else {
-            self.end_by(id, Ending::bye(), Vec::new());
+            let ending = Ending::bye().because(Fault::NoDescription);
+            self.end_by(id, ending, Vec::new());
             return;
         };
         match media.peer_answered(&sdp) {
@@ -450,7 +452,7 @@ impl Phones {
             }
             Err(fault) => {
                 tracing::debug!(call = %id, "the answer in an ACK is of no use: {fault}");
-                return self.end_by(id, Ending::bye(), Vec::new());
+                return self.end_by(id, Ending::bye().because(fault), Vec::new());
             }
         }
         self.change_is_over(me);

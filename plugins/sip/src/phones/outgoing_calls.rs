@@ -262,6 +262,6 @@ impl Phones {
     /// Ends a call whose description by the peer cannot be used.
     fn give_up(&mut self, id: CallId, fault: &Fault) {
         tracing::debug!(call = %id, "a call is given up: {fault}");
-        self.end_by(id, Ending::bye(), Vec::new());
+        self.end_by(id, Ending::bye().because(fault), Vec::new());
     }
 }

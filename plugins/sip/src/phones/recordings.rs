@@ -115,7 +115,8 @@ impl Phones {
                     let data = page.data().with("result", hangingup);
                     page.push(None, data, None);
                 }
-                self.end_by(id, Ending::bye(), Vec::new());
+                let text = "nobody receives media at the peer's port";
+                self.end_by(id, Ending::bye().because(text), Vec::new());
             }
             LegEvent::Key { .. }
             | LegEvent::Heard

@@ -309,7 +309,7 @@ impl Phones {
             (Ok(_), _) => {}
             (Err(fault), _) => {
                 tracing::debug!(call = %id, "the answer to a change is of no use: {fault}");
-                return self.end_by(id, Ending::bye(), Vec::new());
+                return self.end_by(id, Ending::bye().because(fault), Vec::new());
             }
         }
         self.change_is_over(me);

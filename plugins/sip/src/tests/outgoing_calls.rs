@@ -293,6 +293,9 @@ async fn srtp_that_is_a_must_ends_a_call_without() {
     let result = page.event().await["result"].clone();
     assert_eq!(
         result,
-        json!({ "event": "hangup", "code": 200, "reason": "to BYE" })
+        json!({
+            "event": "hangup", "code": 200, "reason": "to BYE",
+            "text": "SDES-SRTP required, but there is no key for audio",
+        })
     );
 }

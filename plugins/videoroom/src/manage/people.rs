@@ -5,6 +5,7 @@ use portunus_resources::{Asker, RoomContent};
 use portunus_room::{self as room, PersonId};
 use serde::Deserialize;
 
+use super::rooms::taps;
 use super::success;
 use crate::client::Client;
 use crate::read::person_in;
@@ -26,9 +27,12 @@ impl Shared {
         let door = room.lock();
         let state = door.conference.lock();
         let show = self.show(&state);
+        let recorded = state.settings().recording.on.then_some(true);
         Ok(show
             .told("participants")
-            .with("participants", show.participants()))
+            .with("participants", show.participants())
+            .with_some("record", recorded)
+            .with_some("listening_in", taps(&state).listed()))
     }
 
     pub(super) fn kick(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {

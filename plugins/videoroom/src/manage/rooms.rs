@@ -1,7 +1,7 @@
 //! Making, changing and listing rooms.
 
 use portunus_core::{Fields, Object, Reply, Right};
-use portunus_resources::{AllowedTokens, Asker, RecordedRoom, RoomContent};
+use portunus_resources::{AllowedTokens, Asker, RecordedRoom, RoomContent, Taps};
 use portunus_room::State;
 
 use crate::options::{OPTIONS, RoomOptions};
@@ -60,15 +60,30 @@ impl Shared {
         let tells_folder = asker.may(Right::Record);
         Ok(self.rooms.list(key, asker, |door| {
             let options = door.options();
-            let participants = door.conference.lock().people().count();
+            let (participants, taps) = {
+                let room = door.conference.lock();
+                (room.people().count(), taps(&room))
+            };
             OPTIONS
                 .listed(&options)
                 .with("pin_required", options.door.access.pin.is_some())
                 .with("num_participants", participants)
+                .with_some("listening_in", taps.listed())
                 .with_some(
                     "rec_dir",
                     options.settings.recording.dir.filter(|_| tells_folder),
                 )
         })?)
+    }
+}
+
+/// Counts the recipients of a room's media that are no participants.
+pub(super) fn taps(room: &State) -> Taps {
+    let taps = room.taps();
+    Taps {
+        recordings: taps.recordings,
+        forwarders: taps.forwarders,
+        captures: taps.captures,
+        viewers: taps.viewers,
     }
 }

@@ -96,6 +96,12 @@ async fn streams_go_where_they_are_asked_to() {
     let publishers = json!([{ "publisher_id": 1, "forwarders": expected }]);
     let expected = json!({ "videoroom": "forwarders", "room": ROOM, "publishers": publishers });
     assert_eq!(listed, expected);
+
+    // The list shows that others receive the room.
+    let _vi = world.viewer(json!({ "streams": [{ "feed": 1 }] })).await;
+    let rooms = sync(&mut admin, json!({ "request": "list" })).await;
+    let others = json!({ "forwarders": 3, "viewers": 1 });
+    assert_eq!(rooms["list"][0]["listening_in"], others, "{rooms}");
 }
 
 #[tokio::test]

@@ -82,7 +82,15 @@ async fn a_room_that_records_has_a_file_for_each_stream() {
     assert!(outlets[1].pretend_first(Kind::Video) && outlets[2].pretend_first(Kind::Data));
     drop(outlets);
     let list = json!({ "request": "list" });
-    assert_eq!(sync(&mut al.client, list).await["list"][0]["record"], true);
+    let listed = sync(&mut al.client, list).await["list"][0].clone();
+    assert_eq!(listed["record"], true);
+    assert_eq!(listed["listening_in"], json!({ "recordings": 1 }));
+    // A private room is in no list, so the list of its participants has the same.
+    let people = json!({ "request": "listparticipants", "room": ROOM });
+    let people = sync(&mut al.client, people).await;
+    for name in ["record", "listening_in"] {
+        assert_eq!(people[name], listed[name]);
+    }
     // Leaving ends them.
     ask(&mut al.client, json!({ "request": "leave" })).await;
     world.recorder.finished().await;

@@ -1,8 +1,8 @@
 // The tables of a PeerConnection: its streams, and the pairs of candidates that were tried.
-import { make } from '../make';
+import { render, type ComponentChildren } from 'preact';
 import { element } from '../page';
 import { bitrate, bytes, count, time } from '../units';
-import { showTable, type Column } from './table';
+import { Noted, showTable, type Column } from './table';
 import type { Candidate, Layers, Medium, Pair, Stream, Traffic, WebRtc } from './wire';
 
 const STREAMS: Column[] = [
@@ -44,10 +44,10 @@ export function showPairs(webrtc: WebRtc | undefined): void {
 }
 
 /** One row for each encoding that comes, and one for what is sent. */
-function rowsOf(medium: Medium): (string | Node)[][] {
+function rowsOf(medium: Medium): ComponentChildren[][] {
   const { stats, direction, type, received = [], sent, layers } = medium;
   if (type === 'data') return [data(medium, 'from the client', stats?.in), data(medium, 'to the client', stats?.out)];
-  const rows: (string | Node)[][] = [];
+  const rows: ComponentChildren[][] = [];
   received.forEach((stream, index) => {
     if (!direction?.recv && stream.packets === 0) return;
     const encoding = received.length > 1 ? `encoding ${index}${stream.rid ? ` (${stream.rid})` : ''}` : undefined;
@@ -59,14 +59,11 @@ function rowsOf(medium: Medium): (string | Node)[][] {
   return rows;
 }
 
-function figures(medium: Medium, stream: Stream, [way, which]: [string, string | undefined]): (string | Node)[] {
-  const cell = make('span', { text: way });
-  for (const text of [which, stream.ssrc && `SSRC ${stream.ssrc}`]) {
-    if (text) cell.append(make('small', { className: 'soft', text }));
-  }
+function figures(medium: Medium, stream: Stream, [way, which]: [string, string | undefined]): ComponentChildren[] {
+  const { keyframe_age: age, keyframe_requests: asked } = stream;
   return [
-    named(medium),
-    cell,
+    <Named medium={medium} />,
+    <Noted text={way} more={[which, stream.ssrc !== undefined && `SSRC ${stream.ssrc}`]} />,
     bitrate(stream.bytes_lastsec * 8),
     count(stream.packets),
     bytes(stream.bytes),
@@ -74,25 +71,18 @@ function figures(medium: Medium, stream: Stream, [way, which]: [string, string |
     count(stream.nacks),
     count(stream.retransmissions),
     time(stream.jitter),
-    medium.type === 'video' ? keyframes(stream) : '',
+    medium.type === 'video' && <Noted text={age === undefined ? '–' : `${time(age)} ago`} more={[`asked ${count(asked)}×`]} />,
   ];
 }
 
-function keyframes({ keyframe_age: age, keyframe_requests: asked }: Stream): HTMLElement {
-  const cell = make('span', { text: age === undefined ? '–' : `${time(age)} ago` });
-  cell.append(make('small', { className: 'soft', text: `asked ${count(asked)}×` }));
-  return cell;
+function data(medium: Medium, way: string, traffic: Traffic | undefined): ComponentChildren[] {
+  return [<Named medium={medium} />, way, '', count(traffic?.packets ?? 0), bytes(traffic?.bytes ?? 0), '', '', '', '', ''];
 }
 
-function data(medium: Medium, way: string, traffic: Traffic | undefined): (string | Node)[] {
-  return [named(medium), way, '', count(traffic?.packets ?? 0), bytes(traffic?.bytes ?? 0), '', '', '', '', ''];
-}
+const NAMES = { audio: 'Sound', video: 'Video', data: 'Data' };
 
-function named(medium: Medium): HTMLElement {
-  const names = { audio: 'Sound', video: 'Video', data: 'Data' };
-  const name = make('span', { text: `${names[medium.type]} ${medium.mid}` });
-  if (medium.codecs?.codec) name.append(make('small', { className: 'soft', text: medium.codecs.codec }));
-  return name;
+function Named({ medium: { type, mid, codecs } }: { medium: Medium }) {
+  return <Noted text={`${NAMES[type]} ${mid}`} more={[codecs?.codec]} />;
 }
 
 /** Which layers are sent, and why these. */
@@ -138,8 +128,6 @@ function candidate({ address, port, type, transport }: Candidate): string {
   return `${host}:${port} ${type}, ${transport}`;
 }
 
-function list(id: string, candidates: string[] | undefined): void {
-  const items = (candidates ?? []).map((candidate) => make('li', { text: candidate }));
-  if (items.length === 0) items.push(make('li', { text: 'none' }));
-  element(id).replaceChildren(...items);
+function list(id: string, candidates: string[] = []): void {
+  render(<>{(candidates.length > 0 ? candidates : ['none']).map((candidate) => <li>{candidate}</li>)}</>, element(id));
 }

@@ -1,10 +1,11 @@
 // What is wrong with the server as a whole: the first thing that somebody wants to know who opens the dashboard.
-import { make } from '../make';
+import { render } from 'preact';
 import { element } from '../page';
 import { count, percent, time } from '../units';
 import { mediaOf, named, type Mountpoint } from './resources';
 import { short } from './sessions';
-import type { Overview, Worker } from './wire';
+import { readMetrics } from './metrics';
+import type { Metric, Overview, Worker } from './wire';
 
 /** From where on a share of lost packets, a core and a delay of a worker, in seconds, are told. */
 const LOSS = 0.05;
@@ -25,6 +26,11 @@ export class Findings {
   private readonly counters = new Map<string, { value: number; grewAt?: number; by: number }>();
   private mountpoints: Mountpoint[] = [];
   private links: Finding[] = [];
+  private metrics: Metric[] = [];
+
+  figures(metrics: Metric[]): void {
+    this.metrics = metrics;
+  }
 
   media(mountpoints: Mountpoint[]): void {
     this.mountpoints = mountpoints;
@@ -60,24 +66,14 @@ export class Findings {
         if (!handler.running) return [{ text: `The event handler ${short(handler.package)} has failed: see the log` }];
         return this.grown(`handler ${handler.package}`, handler.dropped) ? [{ text: `The event handler ${short(handler.package)} does not take events in time: some are dropped` }] : [];
       }),
+      ...readMetrics(this.metrics, (name, value) => this.grown(name, value)).map((text) => ({ text })),
       ...trouble.flatMap(({ name, help, value }) => {
         const by = this.grown(name, value);
         return by ? [{ text: `In the last minute: ${count(by)} ${help}` }] : [];
       }),
     ];
-    const text = JSON.stringify(findings);
-    const root = element('wrong');
     element('all-well').hidden = findings.length > 0;
-    if (root.dataset['shown'] === text) return;
-    root.dataset['shown'] = text;
-    root.replaceChildren(
-      ...findings.map(({ text, href }) => {
-        const item = make('li');
-        if (href) item.append(Object.assign(make('a', { text }), { href }));
-        else item.textContent = text;
-        return item;
-      }),
-    );
+    render(<>{findings.map(({ text, href }) => <li key={href ?? text}>{href ? <a href={href}>{text}</a> : text}</li>)}</>, element('wrong'));
   }
 
   /** By how much a counter has grown lately; those before the page was opened are not told. */

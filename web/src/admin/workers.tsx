@@ -1,9 +1,10 @@
 // The media workers, and what all of them carry.
+import type { ComponentChildren } from 'preact';
 import { make } from '../make';
 import { element } from '../page';
 import { Plot } from '../plot';
 import { bitrate, count, duration, percent, time } from '../units';
-import { showTable, type Column } from './table';
+import { Noted, showTable, type Column } from './table';
 import type { Overview, Worker } from './wire';
 
 /** A worker that is so late is marked, in seconds: two packets of audio. */
@@ -67,27 +68,15 @@ function row(name: string, testid: string): { root: HTMLElement; value: HTMLElem
   return { root, value };
 }
 
-function cells(worker: Worker): (string | Node)[] {
-  const lag = marked(time(worker.lag_max), worker.lag_max >= LATE);
-  lag.append(make('small', { className: 'soft', text: `mostly ${time(worker.lag_median)}` }));
-  const name = worker.silent >= STUCK ? marked(`${worker.worker}: stuck for ${time(worker.silent)}`, true) : String(worker.worker);
+function cells(worker: Worker): ComponentChildren[] {
+  const isStuck = worker.silent >= STUCK;
+  const rate = (bits: number, packets: number) => <Noted text={bitrate(bits)} more={[`${count(packets)}/s`]} />;
   return [
-    name,
+    <Noted text={isStuck ? `${worker.worker}: stuck for ${time(worker.silent)}` : String(worker.worker)} bad={isStuck} />,
     count(worker.peers),
     percent(worker.core_share),
-    lag,
+    <Noted text={time(worker.lag_max)} more={[`mostly ${time(worker.lag_median)}`]} bad={worker.lag_max >= LATE} />,
     rate(worker.bits_in, worker.packets_in),
     rate(worker.bits_out, worker.packets_out),
   ];
-}
-
-function rate(bits: number, packets: number): HTMLElement {
-  const cell = make('span', { text: bitrate(bits) });
-  cell.append(make('small', { className: 'soft', text: `${count(packets)}/s` }));
-  return cell;
-}
-
-/** Highlights bad values. */
-export function marked(text: string, bad: boolean): HTMLElement {
-  return make('span', { className: bad ? 'bad' : '', text });
 }
