@@ -130,7 +130,7 @@ impl Session {
         let Some(person) = people.get_mut(&self.member.id) else {
             return;
         };
-        if std::mem::replace(&mut person.quality, Some(worst)) == Some(worst) {
+        if person.quality.replace(worst) == Some(worst) {
             return;
         }
         let is_publisher = !person.tracks.is_empty();
