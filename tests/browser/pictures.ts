@@ -18,6 +18,10 @@ const CELL = 10;
 const OTHER = 40;
 const TOLERANCE = 0.06;
 
+/** Lines break in the same places everywhere with the same font. `scripts/setup` installs it. */
+const FONT = 'DejaVu Sans';
+const SAMPLE = { text: 'The quick brown fox jumps over the lazy dog', width: 359.9 };
+
 const update = process.env['PICTURES'] === 'update';
 const fileOf = (name: string): string => new URL(`../../docs/pictures/${name}.png`, import.meta.url).pathname;
 
@@ -36,8 +40,13 @@ export interface View {
 
 /** Takes a view of what is seen of a page at its present size. */
 export async function look(page: Page): Promise<View> {
+  await page.evaluate((font) => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`* { font-family: "${font}" !important } code, pre, textarea { font-family: "${font} Mono" !important }`);
+    document.adoptedStyleSheets = [sheet];
+  }, FONT);
   const boxes = await page.locator('video, .plot, time').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON() as Box));
-  return { image: `data:image/png;base64,${(await page.screenshot({ animations: 'disabled', caret: 'hide' })).toString('base64')}`, moving: boxes };
+  return { image: `data:image/png;base64,${(await page.screenshot({ animations: 'disabled', caret: 'hide', timeout: 30_000 })).toString('base64')}`, moving: boxes };
 }
 
 /** Compares the views of a page with its picture, or makes that (`npm run pictures`). */
@@ -45,8 +54,8 @@ export async function compare(page: Page, name: string, [desk, phone]: [View, Vi
   const file = fileOf(name);
   const known = existsSync(file) ? `data:image/png;base64,${readFileSync(file).toString('base64')}` : null;
   const tool = await page.context().newPage();
-  const { picture, share } = await tool.evaluate(
-    async ({ desk, phone, known, sizes, HALF, GAP, CELL, OTHER }) => {
+  const { picture, share, width } = await tool.evaluate(
+    async ({ desk, phone, known, sizes, HALF, GAP, CELL, OTHER, FONT, SAMPLE }) => {
       const load = async (source: string): Promise<HTMLImageElement> => {
         const image = new Image();
         image.src = source;
@@ -63,7 +72,9 @@ export async function compare(page: Page, name: string, [desk, phone]: [View, Vi
       let bytes = '';
       for (const byte of data) bytes += String.fromCharCode(byte);
       const picture = btoa(bytes);
-      if (!known) return { picture, share: 1 };
+      paint.font = `16px "${FONT}"`;
+      const { width } = paint.measureText(SAMPLE.text);
+      if (!known) return { picture, share: 1, width };
 
       const means = (): number[][] => {
         const cells: number[][] = [];
@@ -93,11 +104,15 @@ export async function compare(page: Page, name: string, [desk, phone]: [View, Vi
         all += 1;
         if (color.some((channel, at) => Math.abs(channel - before[index]![at + 2]!) > OTHER)) other += 1;
       });
-      return { picture, share: other / Math.max(1, all) };
+      return { picture, share: other / Math.max(1, all), width };
     },
-    { desk, phone, known, sizes: { desk: DESK, phone: PHONE }, HALF, GAP, CELL, OTHER },
+    { desk, phone, known, sizes: { desk: DESK, phone: PHONE }, HALF, GAP, CELL, OTHER, FONT, SAMPLE },
   );
   await tool.close();
+  if (Math.abs(width / SAMPLE.width - 1) > 0.02) {
+    info.annotations.push({ type: 'pictures', description: `Not compared: ${FONT} is not installed (a sample is ${width} px wide).` });
+    return;
+  }
   const png = (): Buffer => encode(Buffer.from(picture, 'base64'), (DESK.width + PHONE.width) / HALF + GAP, DESK.height / HALF);
   if (update && (share > TOLERANCE / 6 || !known)) {
     mkdirSync(dirname(file), { recursive: true });

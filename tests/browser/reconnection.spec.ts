@@ -14,21 +14,26 @@ interface Interruptible {
   mend(): void;
   /** The WebSocket stays open, and nothing comes through it any more. */
   freeze(): void;
+  /** How many WebSockets reached the server. */
+  opened(): number;
 }
 
 /** Lets a page lose its WebSocket. */
 async function interruptible(page: Page): Promise<Interruptible> {
   const sockets: { close(): void; freeze(): void }[] = [];
   let away = false;
+  let opened = 0;
   await page.routeWebSocket(/./, (socket) => {
     if (away) return void socket.close({ code: 1011 });
     const server = socket.connectToServer();
+    opened += 1;
     let frozen = false;
     socket.onMessage((message) => void (frozen || server.send(message)));
     server.onMessage((message) => void (frozen || socket.send(message)));
     sockets.push({ close: () => { void socket.close({ code: 1011 }); void server.close({ code: 1011 }); }, freeze: () => (frozen = true) });
   });
   return {
+    opened: () => opened,
     freeze: () => sockets.forEach((one) => one.freeze()),
     cut: async () => {
       away = true;
@@ -52,11 +57,12 @@ test('a lost WebSocket is replaced, and the call goes on', FIREFOX, async ({ pag
   await grows(page, 'inbound-rtp', 'video', 'framesDecoded', 10);
   // The machine sleeps for a minute, and nobody tells it that the connection is gone.
   link.freeze();
+  const before = link.opened();
   await page.evaluate(() => {
     const now = Date.now.bind(Date);
     Date.now = () => now() + 60_000;
   });
-  await expect(page.getByTestId('reconnecting')).toBeVisible();
+  await expect.poll(link.opened).toBeGreaterThan(before);
   await expect(page.getByTestId('reconnecting')).toBeHidden();
   expect(await open(page)).toBe(1);
   await expect(page.getByTestId('notice')).not.toContainText('ended');

@@ -91,7 +91,7 @@ function Details({ name, figures, layer, layering, chosen, choose, tick }: Shown
   const rate = figures?.bitrate === undefined ? undefined : bitrate(figures.bitrate);
   const parts = figures ? [figures.codec, figures.size, figures.rate, rate, layer && `layer ${layer}`] : [];
   return (
-    <div class="tile-details">
+    <div class="tile-details" role="group" aria-label={`Figures of ${name}`} tabIndex={0}>
       <p data-testid="figures">{parts.filter(Boolean).join(' · ')}</p>
       <div class="plots">
         <Plotted kind="bitrate" name={`${name}, bitrate`} testid="plot-bitrate" value={figures?.bitrate} tick={tick} />
