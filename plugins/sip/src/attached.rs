@@ -24,10 +24,10 @@ impl Attached {
 
 impl PluginHandle for Attached {
     fn message(&mut self, message: Message) -> Reply {
-        let mut phones = self.shared.phones();
+        let phones = self.shared.phones();
         if let Err(refusal) = phones.request(self.id, &message) {
-            let call_id = phones.page(self.id).and_then(|page| page.call_id());
-            let data = refusal.to_json(call_id);
+            let call_id = phones.call_id_of(self.id);
+            let data = refusal.to_json(call_id.as_deref());
             self.handle.push(Some(&message.transaction), data, None);
         }
         Reply::Ack(None)

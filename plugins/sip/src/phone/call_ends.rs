@@ -7,9 +7,10 @@ use portunus_sip::agent::{CallId, Cause, Command, ExtraHeaders};
 use portunus_sip::message::StatusCode;
 use tokio::time::Instant;
 
-use super::Phones;
+use super::Phone;
 use super::registrations::told_or_empty;
 use crate::call::{End, Ending};
+use crate::directory::Key;
 use crate::events::named_event;
 use crate::failure::Failure;
 use crate::headers;
@@ -20,7 +21,7 @@ use crate::status::{CallStatus, PageId};
 /// The interval of repeated 180 responses.
 pub(crate) const RING_AGAIN: Duration = Duration::from_secs(60);
 
-impl Phones {
+impl Phone {
     /// `hangup`. Without a call there is no event.
     pub(super) fn hangup(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let headers = headers::read(Fields(&message.body))?;
@@ -149,7 +150,7 @@ impl Phones {
             because,
             message,
         };
-        let Some(call) = self.calls.remove(id) else {
+        let Some(call) = self.remove_call(id) else {
             return;
         };
         self.transfers.forget_call(id);
@@ -202,16 +203,21 @@ impl Phones {
         let Some(page) = self.page_mut(me) else {
             return;
         };
-        for id in page.subscriptions.values().copied().collect::<Vec<_>>() {
-            self.subscriptions.remove(&id);
-            self.command(Command::Unsubscribe { subscription: id });
+        let number = page.master_id;
+        let subscriptions = std::mem::take(&mut page.subscriptions);
+        let publications = std::mem::take(&mut page.publications);
+        for subscription in subscriptions.into_values() {
+            self.forget_subscription(subscription);
+            self.command(Command::Unsubscribe { subscription });
         }
-        let publications = self.page(me).map(|page| page.publications.clone());
-        for id in publications.unwrap_or_default().into_values() {
-            self.subscriptions.remove(&id);
-            self.command(Command::Unpublish { publication: id });
+        for publication in publications.into_values() {
+            self.forget_subscription(publication);
+            self.command(Command::Unpublish { publication });
         }
-        self.messages.retain(|_, sent| sent.page != me);
+        let messages = self.messages.extract_if(|_, sent| sent.page == me);
+        for (request, _) in messages {
+            self.common.directory.leave(Key::Request(request));
+        }
         self.accounts.forget_page(me);
         self.leave_call(me);
         for helper in self.pages.helpers(me) {
@@ -228,6 +234,7 @@ impl Phones {
         let account = self.account_of(me).map(|account| account.id);
         self.leave_account(me);
         self.pages.remove(me);
+        self.common.directory.remove_page(me, number);
         if let Some(account) = account {
             self.tell_lines(account);
         }

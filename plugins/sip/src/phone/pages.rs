@@ -1,9 +1,6 @@
-//! The pages of the plugin, and their helpers.
+//! The pages of a phone, and their helpers.
 
 use std::collections::HashMap;
-
-use portunus_core::Handle;
-use rand::Rng;
 
 use crate::page::{Page, Role};
 use crate::status::PageId;
@@ -12,31 +9,25 @@ use crate::status::PageId;
 #[derive(Default)]
 pub(super) struct Pages {
     pages: HashMap<PageId, Page>,
-    /// Pages by the numbers that helpers name them by.
-    masters: HashMap<u32, PageId>,
     /// The helpers of pages that have some.
     helpers: HashMap<PageId, Vec<PageId>>,
 }
 
 impl Pages {
-    pub(super) fn attach(&mut self, id: PageId, handle: Handle) {
-        let master_id = loop {
-            let number = rand::rng().random_range(1..=u32::MAX);
-            if !self.masters.contains_key(&number) {
-                break number;
-            }
-        };
-        self.masters.insert(master_id, id);
-        let unique_id = uuid::Uuid::new_v4().to_string();
-        let page = Page::new(handle, unique_id, master_id);
-        self.pages.insert(id, page);
+    pub(super) fn is_empty(&self) -> bool {
+        self.pages.is_empty()
     }
 
-    pub(super) fn remove(&mut self, id: PageId) {
-        if let Some(page) = self.pages.remove(&id) {
-            self.masters.remove(&page.master_id);
-            self.end_help(id, page.role);
-        }
+    pub(super) fn insert(&mut self, id: PageId, page: Page) {
+        let role = page.role;
+        self.pages.insert(id, page);
+        self.begin_help(id, role);
+    }
+
+    pub(super) fn remove(&mut self, id: PageId) -> Option<Page> {
+        let page = self.pages.remove(&id)?;
+        self.end_help(id, page.role);
+        Some(page)
     }
 
     pub(super) fn get(&self, id: PageId) -> Option<&Page> {
@@ -58,6 +49,10 @@ impl Pages {
         };
         let before = std::mem::replace(&mut page.role, role);
         self.end_help(id, before);
+        self.begin_help(id, role);
+    }
+
+    fn begin_help(&mut self, id: PageId, role: Role) {
         if let Role::Helper(master) = role {
             self.helpers.entry(master).or_default().push(id);
         }
@@ -73,11 +68,6 @@ impl Pages {
                 self.helpers.remove(&master);
             }
         }
-    }
-
-    /// Returns the page that helpers name by `number`.
-    pub(super) fn master(&self, number: u32) -> Option<PageId> {
-        self.masters.get(&number).copied()
     }
 
     /// Returns the helpers of a page, oldest first.

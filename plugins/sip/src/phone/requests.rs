@@ -1,24 +1,30 @@
-//! Requests of pages.
+//! Requests of pages that concern their phone alone.
 
-use portunus_core::{Asked, Fields, Message, Right};
+use portunus_core::{Message, Right};
 
-use super::Phones;
+use super::Phone;
 use crate::refusal::Refusal;
 use crate::requests::Request;
 use crate::status::PageId;
 
-impl Phones {
-    /// Executes a request of a page.
-    pub(crate) fn request(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let fields = Fields(&message.body);
-        let name = fields.required("request")?;
-        let asked = Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
-        let request = asked.permit(fields, message.rights)?;
+impl Phone {
+    /// Notes the rights of a page's last request.
+    pub(crate) fn note_rights(&mut self, me: PageId, message: &Message) {
         if let Some(page) = self.page_mut(me) {
             page.is_trusted = message.rights.may(Right::Forward);
         }
+    }
+
+    /// Executes a request of a page, once it is permitted.
+    pub(crate) fn request(
+        &mut self,
+        me: PageId,
+        request: Request,
+        message: &Message,
+    ) -> Result<(), Refusal> {
         match request {
-            Request::Register => self.register(me, message),
+            // These need more than the phone of the page.
+            Request::Register | Request::Forward => Ok(()),
             Request::Unregister => self.unregister(me, message),
             Request::Call => self.call(me, message),
             Request::Accept => self.accept(me, message),
@@ -39,7 +45,6 @@ impl Phones {
             Request::Unpublish => self.unpublish(me, message),
             Request::Recording => self.recording(me, message),
             Request::Keyframe => self.keyframe(me, message),
-            Request::Forward => self.forward(me, message),
             Request::StopForward => self.stop_forwarding(me, message),
             Request::ListForwarders => self.forwarders(me, message),
             Request::Reset => self.reset(me, message),

@@ -1,12 +1,15 @@
 //! `call`, and the call until the peer has accepted.
 
-use portunus_core::{Fields, JsepKind, Message};
+use std::sync::Arc;
+
+use portunus_core::{Fields, Jsep, JsepKind, Message};
 use portunus_sip::agent::{CallId, Command, Invite};
 use portunus_sip::dialog::DialogId;
 use portunus_sip::message::Uri;
 use serde::Deserialize;
 
-use super::{Phones, new_call_id};
+use super::{Phone, new_call_id};
+use crate::account::Secret;
 use crate::call::{Call, Ending};
 use crate::descriptions::{description, sdp_body, without_data};
 use crate::events::named_event;
@@ -39,7 +42,23 @@ struct CallMembers<'a> {
     ha1_secret: Option<&'a str>,
 }
 
-impl Phones {
+/// A call that a page may make.
+struct CallWish<'a> {
+    uri: Uri,
+    /// The callee as the page named it.
+    text: &'a str,
+    call_id: String,
+    jsep: &'a Jsep,
+    srtp: SrtpWish,
+    secret: Option<Secret>,
+    authuser: Option<&'a str>,
+    headers: Vec<(String, String)>,
+    autoaccept: bool,
+    /// The transfer that the call follows.
+    refer: Option<u32>,
+}
+
+impl Phone {
     /// Checks that a page may call and send messages.
     pub(super) fn check_may_call(&self, me: PageId) -> Result<(), Refusal> {
         let may = self
@@ -71,49 +90,70 @@ impl Phones {
             None => None,
             Some(number) => Some(self.follow(me, number, &mut wanted.headers)?),
         };
-        if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
+        let call_id = call_id.map_or_else(new_call_id, str::to_owned);
+        let id = CallId::new(self.common.number());
+        if !self.common.directory.add_call(id, &call_id, self.id) {
             return Err(Refusal::TooMany("the server has too many calls"));
         }
-        self.spend(message)?;
-        let (Some(page), Some(account)) = (self.page(me), self.account_of(me)) else {
-            return Ok(());
-        };
-        let (account, credentials) = (
-            account.id,
-            secret.and_then(|secret| credentials_of(&account.spec, &secret, wanted.authuser)),
-        );
-        let cancel_early = self.account_of(me).is_some_and(|it| it.spec.rfc2543_cancel);
-        let peer = self
-            .account_of(me)
-            .and_then(|account| account.spec.outbound_proxy.as_ref())
-            .unwrap_or(&uri);
-        let peer = host_address(peer);
-        let offer = PageOffer {
+        let wish = CallWish {
+            uri,
+            text,
+            call_id,
             jsep,
-            pending: message.offer.clone(),
             srtp,
+            secret,
+            authuser: wanted.authuser,
+            headers: wanted.headers,
+            autoaccept: wanted.autoaccept_reinvites,
+            refer,
         };
-        let (media, offer) =
-            CallSide::calling(&self.context, &page.handle, offer, peer).map_err(Fault::in_offer)?;
-        let call_id = call_id.map_or_else(new_call_id, str::to_owned);
-        let id = CallId::new(self.number());
-        let media_key = media.key();
+        let begun = self.begin_call(me, id, wish, message);
+        if begun.is_err() {
+            self.remove_call(id);
+        }
+        begun
+    }
+
+    /// Calls, once the call has a place among those of the server.
+    fn begin_call(
+        &mut self,
+        me: PageId,
+        id: CallId,
+        wish: CallWish<'_>,
+        message: &Message,
+    ) -> Result<(), Refusal> {
+        self.spend(message)?;
+        let not_registered = || Refusal::State("register first");
+        let page = self.page(me).ok_or_else(not_registered)?;
+        let account = self.account_of(me).ok_or_else(not_registered)?;
+        let spec = Arc::clone(&account.spec);
+        let account = account.id;
+        let secret = wish.secret.as_ref();
+        let credentials = secret.and_then(|it| credentials_of(&spec, it, wish.authuser));
+        let peer = host_address(spec.outbound_proxy.as_ref().unwrap_or(&wish.uri));
+        let offer = PageOffer {
+            jsep: wish.jsep,
+            pending: message.offer.clone(),
+            srtp: wish.srtp,
+        };
+        let (media, offer) = CallSide::calling(&self.common.context, id, &page.handle, offer, peer)
+            .map_err(Fault::in_offer)?;
+        let call_id = wish.call_id;
         self.calls.insert(Call {
             outgoing: true,
-            reports_to: refer,
+            reports_to: wish.refer,
             pages: vec![me],
-            ..Call::new(id, account, call_id.clone(), text.to_owned())
+            ..Call::new(id, account, call_id.clone(), wish.text.to_owned())
         });
-        self.calls.add_media(media_key, id);
-        if let Some(number) = refer {
+        if let Some(number) = wish.refer {
             self.transfers.set_call(number, id);
         }
         if let Some(page) = self.page_mut(me) {
             page.call = Some(PageCall {
                 transaction: Some(message.transaction.clone()),
                 media: Some(media),
-                autoaccept: wanted.autoaccept_reinvites,
-                srtp_required: srtp.is_mandatory(),
+                autoaccept: wish.autoaccept,
+                srtp_required: wish.srtp.is_mandatory(),
                 ..PageCall::new(id, call_id.clone(), CallStatus::Inviting)
             });
             let calling = named_event("calling").with("call_id", call_id.as_str());
@@ -123,17 +163,17 @@ impl Phones {
             account,
             call: id,
             invite: Box::new(Invite {
-                uri,
+                uri: wish.uri,
                 call_id: Some(call_id.clone()),
                 offer: Some(sdp_body(offer)),
-                headers: wanted.headers,
+                headers: wish.headers,
                 credentials,
-                cancel_early,
+                cancel_early: spec.rfc2543_cancel,
             }),
         });
         self.notify_of(me, || {
             named_event("calling")
-                .with("callee", text)
+                .with("callee", wish.text)
                 .with("call-id", call_id.as_str())
         });
         self.tell_lines(account);
@@ -147,7 +187,7 @@ impl Phones {
         if !is_one || !call_id.bytes().all(is_word) {
             return Err(Refusal::Value("call_id"));
         }
-        match self.calls.has_call_id(call_id) {
+        match self.common.directory.has_call_id(call_id) {
             true => Err(Refusal::Value("call_id is that of another call")),
             false => Ok(()),
         }

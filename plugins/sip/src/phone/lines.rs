@@ -8,7 +8,7 @@ use portunus_sip::agent::{AccountId, CallId};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::Phones;
+use super::Phone;
 use crate::account::{Account, Parked};
 use crate::call::{Call, End, Ending};
 use crate::descriptions::description;
@@ -18,7 +18,7 @@ use crate::page::{PageCall, Role};
 use crate::refusal::Refusal;
 use crate::status::{CallStatus, PageId, RegistrationStatus};
 
-impl Phones {
+impl Phone {
     /// `lines`: the calls of all pages.
     pub(super) fn lines(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_may_call(me)?;
@@ -107,7 +107,7 @@ impl Phones {
     /// Parks a call whose page or connection is gone, if the page wanted that. Returns whether it
     /// did.
     pub(super) fn park(&mut self, me: PageId, id: CallId) -> bool {
-        let grace = self.config.reconnect_grace;
+        let grace = self.common.config.reconnect_grace;
         let is_registered = |account: &&Account| account.status == RegistrationStatus::Registered;
         let account = self.account_of(me).filter(is_registered).map(|it| it.id);
         // A call that was not accepted ends with its page.
@@ -217,7 +217,7 @@ impl Phones {
 
     /// Extends the wait of a parked call until a page has answered.
     fn hold_parked(&mut self, id: CallId) {
-        let until = Instant::now() + self.config.reconnect_grace;
+        let until = Instant::now() + self.common.config.reconnect_grace;
         self.accounts.extend_parked(id, until);
     }
 

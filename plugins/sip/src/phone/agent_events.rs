@@ -7,9 +7,9 @@ use portunus_sip::agent::{About, AgentEvent};
 use portunus_sip::flow::Route;
 use portunus_sip::message::Message;
 
-use super::Phones;
+use super::Phone;
 use crate::events::named_event;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::sip_message::SipMessage;
 
 /// A forbidden address, and the request to it.
@@ -18,7 +18,7 @@ pub(super) struct Forbidden {
     address: IpAddr,
 }
 
-impl Phones {
+impl Phone {
     /// Handles an event of the SIP stack.
     pub(crate) fn agent_event(&mut self, event: AgentEvent) {
         match event {
@@ -48,7 +48,11 @@ impl Phones {
                 dialog,
                 request,
                 ..
-            } => self.incoming(call, account, &dialog, SipMessage::from(&request)),
+            } => {
+                if let Some(account) = account {
+                    self.incoming(call, account, &dialog, SipMessage::from(&request));
+                }
+            }
             AgentEvent::Provisional {
                 call,
                 dialog,
@@ -127,7 +131,9 @@ impl Phones {
             AgentEvent::SubscriptionEnded { subscription, .. } => {
                 self.forget_subscription(subscription);
             }
-            AgentEvent::Forbidden { about, address } => self.forbidden(about, address),
+            AgentEvent::Forbidden { about, address } => {
+                self.forbidden = Some(Forbidden { about, address });
+            }
             AgentEvent::Trace {
                 account,
                 call,
@@ -167,17 +173,7 @@ fn peer(route: &Route) -> String {
     }
 }
 
-impl Phones {
-    /// Logs a forbidden address, and keeps it for the failure that follows.
-    pub(super) fn forbidden(&mut self, about: About, address: IpAddr) {
-        if let Some(before) = self.forbidden_log.open() {
-            tracing::warn!(suppressed = before, "{}", failure::forbidden(address));
-        }
-        if about != About::Nothing {
-            self.forbidden = Some(Forbidden { about, address });
-        }
-    }
-
+impl Phone {
     /// Returns a failure with the reason `plain` of the SIP stack.
     pub(super) fn why<'a>(&mut self, about: About, plain: &'a str) -> Failure<'a> {
         let of_this = self.forbidden.take_if(|it| it.about == about);

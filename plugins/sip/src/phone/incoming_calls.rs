@@ -10,7 +10,7 @@ use portunus_sip::message::StatusCode;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::Phones;
+use super::Phone;
 use super::call_ends::RING_AGAIN;
 use crate::call::{Call, End, Ending};
 use crate::descriptions::{description, sdp_body, without_data};
@@ -42,44 +42,41 @@ struct Decline {
     headers: Vec<(String, String)>,
 }
 
-impl Phones {
+impl Phone {
     /// Handles an incoming call.
     pub(super) fn incoming(
         &mut self,
         id: CallId,
-        account: Option<AccountId>,
+        account: AccountId,
         dialog: &DialogId,
         invite: SipMessage,
     ) {
-        let refuse = |phones: &Self, code| {
-            phones.command(Command::Reject {
-                call: id,
-                code,
-                reason: None,
-                headers: Vec::new(),
-            });
+        let rung = match self.accounts.contains(account) {
+            false => Err(404),
+            true if !self.common.directory.add_call(id, &dialog.call_id, self.id) => Err(503),
+            true => self.ring(id, account, dialog, invite),
         };
-        if self.draining {
-            return self.command(Command::Reject {
-                call: id,
-                code: 503,
-                reason: None,
-                headers: vec![headers::retry_after_drain()],
-            });
+        if let Err(code) = rung {
+            self.remove_call(id);
+            self.common.reject(id, code, Vec::new());
         }
-        let known = account.filter(|account| self.accounts.contains(*account));
-        let Some(account) = known else {
-            return refuse(self, 404);
-        };
-        if self.config.max_calls > 0 && self.calls.len() >= self.config.max_calls {
-            return refuse(self, 503);
-        }
+    }
+
+    /// Rings at the free pages of an account. Returns the status that refuses the call, if it does
+    /// not ring.
+    fn ring(
+        &mut self,
+        id: CallId,
+        account: AccountId,
+        dialog: &DialogId,
+        invite: SipMessage,
+    ) -> Result<(), u16> {
         let pages = self.free_pages(account);
         let sdp = invite.sdp();
         if sdp.is_none() && invite.body().is_some() {
-            return refuse(self, 415);
+            return Err(415);
         }
-        let settings = self.context.settings();
+        let settings = self.common.context.settings();
         let checked = sdp
             .as_deref()
             .map(|sdp| CallSide::check_offer(sdp, settings));
@@ -94,7 +91,7 @@ impl Phones {
                         self.tell_refused(*page, &dialog.call_id, &end);
                     }
                 }
-                return refuse(self, code);
+                return Err(code);
             }
         };
         let caller = Caller {
@@ -103,7 +100,7 @@ impl Phones {
         };
         if pages.is_empty() {
             self.missed(account, &dialog.call_id, &caller);
-            return refuse(self, 486);
+            return Err(486);
         }
         let mut call = Call::new(
             id,
@@ -122,8 +119,7 @@ impl Phones {
             rings |= self.ring_at(page, id, offer.as_ref());
         }
         let Some(call) = self.calls.get_mut(id).filter(|call| !call.pages.is_empty()) else {
-            self.calls.remove(id);
-            return refuse(self, 488);
+            return Err(488);
         };
         if rings {
             call.ring_at = Some(Instant::now() + RING_AGAIN);
@@ -135,6 +131,7 @@ impl Phones {
             });
         }
         self.tell_lines(account);
+        Ok(())
     }
 
     /// Rings at a page. Returns whether the caller gets 180 for it.
@@ -147,7 +144,7 @@ impl Phones {
         };
         let (mut media, mut jsep) = (None, None);
         if let Some(offer) = offer {
-            match CallSide::called(&self.context, &page.handle, offer) {
+            match CallSide::called(&self.common.context, id, &page.handle, offer) {
                 Ok((side, offer)) => (media, jsep) = (Some(side), Some(offer)),
                 Err(fault) => {
                     tracing::debug!(call = %id, "a page is not told of a call: {fault}");
@@ -158,7 +155,6 @@ impl Phones {
         let event = caller
             .members("incomingcall", &call.call_id)
             .with_some("headers", caller.invite.told(&page.prefixes));
-        let key = media.as_ref().map(CallSide::key);
         page.call = Some(PageCall {
             media,
             ..PageCall::new(id, call.call_id.clone(), CallStatus::Invited)
@@ -166,9 +162,6 @@ impl Phones {
         page.tell(event.clone(), jsep);
         call.pages.push(me);
         let rings = page.automatic_ringing;
-        if let Some(key) = key {
-            self.calls.add_media(key, id);
-        }
         self.notify_of(me, || event);
         rings
     }
@@ -339,10 +332,10 @@ impl Phones {
                 pending: message.offer.clone(),
                 srtp,
             };
-            let (media, sdp) = CallSide::calling(&self.context, &page.handle, offer, peer)
-                .map_err(Fault::in_offer)?;
+            let (media, sdp) =
+                CallSide::calling(&self.common.context, side.id, &page.handle, offer, peer)
+                    .map_err(Fault::in_offer)?;
             let side = page.call.as_mut().ok_or(NOT_IN_A_CALL)?;
-            self.calls.add_media(media.key(), side.id);
             side.media = Some(media);
             return Ok((sdp, srtp));
         }

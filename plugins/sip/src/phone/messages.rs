@@ -5,7 +5,8 @@ use portunus_sip::agent::{AccountId, Body, CallId, Command, RequestId};
 use portunus_sip::message::{Method, Uri};
 use serde::Deserialize;
 
-use super::{Phones, new_call_id};
+use super::{Phone, new_call_id};
+use crate::directory::Key;
 use crate::events::named_event;
 use crate::failure::Failure;
 use crate::headers;
@@ -58,7 +59,7 @@ pub(super) struct SentMessage {
     call_id: Option<String>,
 }
 
-impl Phones {
+impl Phone {
     /// Returns the accepted call of a page.
     pub(super) fn check_in_call(&self, me: PageId) -> Result<CallId, Refusal> {
         let side = self.side_of(me);
@@ -66,22 +67,15 @@ impl Phones {
         side.map(|side| side.id).ok_or(NOT_IN_A_CALL)
     }
 
-    pub(super) fn in_dialog(
-        &mut self,
-        call: CallId,
-        method: Method,
-        headers: Vec<(String, String)>,
-        body: Option<Body>,
-    ) -> RequestId {
-        let request = RequestId::new(self.number());
+    /// Sends INFO in a call.
+    pub(super) fn send_info(&self, call: CallId, headers: Vec<(String, String)>, body: Body) {
         self.command(Command::InDialog {
             call,
-            request,
-            method,
+            request: RequestId::new(self.common.number()),
+            method: Method::Info,
             headers,
-            body,
+            body: Some(body),
         });
-        request
     }
 
     /// `info`.
@@ -89,7 +83,7 @@ impl Phones {
         let call = self.check_in_call(me)?;
         let info: Info<'_> = Fields(&message.body).read()?;
         let body = body(info.content_type, info.content)?;
-        self.in_dialog(call, Method::Info, info.headers, Some(body));
+        self.send_info(call, info.headers, body);
         self.answer(me, message, "infosent");
         Ok(())
     }
@@ -111,7 +105,7 @@ impl Phones {
         };
         let content = format!("Signal={digit}\r\nDuration={duration}");
         let body = body("application/dtmf-relay", &content)?;
-        self.in_dialog(call, Method::Info, headers, Some(body));
+        self.send_info(call, headers, body);
         self.answer(me, message, "dtmfsent");
         Ok(())
     }
@@ -142,11 +136,18 @@ impl Phones {
         if sent.count() >= MAX_MESSAGES {
             return Err(Refusal::TooMany("too many messages are under way"));
         }
-        let (request, call_id) = match (call, uri) {
+        let request = RequestId::new(self.common.number());
+        let (command, call_id) = match (call, uri) {
             (Some(call), _) => {
                 let call_id = self.calls.get(call).map(|call| call.call_id.clone());
-                let request = self.in_dialog(call, Method::Message, headers, Some(body));
-                (request, call_id)
+                let command = Command::InDialog {
+                    call,
+                    request,
+                    method: Method::Message,
+                    headers,
+                    body: Some(body),
+                };
+                (command, call_id)
             }
             (None, Some(uri)) => {
                 let uri = Uri::Sip(called(uri)?);
@@ -157,8 +158,7 @@ impl Phones {
                 let call_id = given_id.map_or_else(new_call_id, str::to_owned);
                 let account = self.account_of(me).map(|account| account.id);
                 let account = account.ok_or(Refusal::State("register first"))?;
-                let request = RequestId::new(self.number());
-                self.command(Command::OutOfDialog {
+                let command = Command::OutOfDialog {
                     account,
                     request,
                     method: Method::Message,
@@ -166,8 +166,8 @@ impl Phones {
                     call_id: Some(call_id.clone()),
                     headers,
                     body: Some(body),
-                });
-                (request, Some(call_id))
+                };
+                (command, Some(call_id))
             }
             (None, None) => return Err(NOT_IN_A_CALL),
         };
@@ -176,6 +176,9 @@ impl Phones {
             call_id: call_id.clone(),
         };
         self.messages.insert(request, sent);
+        // The response finds its way by the entry, so the entry comes first.
+        self.common.directory.enter(Key::Request(request), self.id);
+        self.command(command);
         let sent = named_event("messagesent").with_some("call_id", call_id);
         self.answer_with(me, message, sent);
         Ok(())
@@ -195,6 +198,7 @@ impl Phones {
 
     /// Takes the response to a request of ours.
     pub(super) fn answered(&mut self, request: RequestId, code: u16, reason: &Failure<'_>) {
+        self.common.directory.leave(Key::Request(request));
         let Some(SentMessage { page, call_id }) = self.messages.remove(&request) else {
             return;
         };

@@ -1,22 +1,21 @@
-//! The calls of the plugin.
+//! The calls of a phone.
 
 use std::collections::HashMap;
 
 use portunus_sip::agent::{AccountId, CallId};
 
 use crate::call::Call;
-use crate::media::MediaKey;
+use crate::status::PageId;
 
-/// All calls, and their media.
+/// All calls of a phone.
 #[derive(Default)]
 pub(super) struct Calls {
     calls: HashMap<CallId, Call>,
-    media: HashMap<MediaKey, CallId>,
 }
 
 impl Calls {
-    pub(super) fn len(&self) -> usize {
-        self.calls.len()
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
     }
 
     pub(super) fn get(&self, id: CallId) -> Option<&Call> {
@@ -31,33 +30,26 @@ impl Calls {
         self.calls.insert(call.id, call);
     }
 
-    /// Removes a call, and all that leads to it.
     pub(super) fn remove(&mut self, id: CallId) -> Option<Call> {
-        self.media.retain(|_, call| *call != id);
         self.calls.remove(&id)
+    }
+
+    /// Takes the calls that these pages have, and no others.
+    pub(super) fn take_of(&mut self, pages: &[PageId]) -> Vec<Call> {
+        let is_theirs = |call: &Call| {
+            !call.pages.is_empty() && call.pages.iter().all(|page| pages.contains(page))
+        };
+        let theirs = self.calls.extract_if(|_, call| is_theirs(call));
+        theirs.map(|(_, call)| call).collect()
     }
 
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Call> {
         self.calls.values_mut()
     }
 
-    /// A call has these media.
-    pub(super) fn add_media(&mut self, key: MediaKey, id: CallId) {
-        self.media.insert(key, id);
-    }
-
-    pub(super) fn of_media(&self, key: MediaKey) -> Option<CallId> {
-        self.media.get(&key).copied()
-    }
-
     /// Returns the call of an account with this Call-ID.
     pub(super) fn named(&self, account: AccountId, call_id: &str) -> Option<&Call> {
         let mut calls = self.calls.values();
         calls.find(|call| call.account == account && call.call_id == call_id)
-    }
-
-    /// Whether a call has this Call-ID.
-    pub(super) fn has_call_id(&self, call_id: &str) -> bool {
-        self.calls.values().any(|call| call.call_id == call_id)
     }
 }

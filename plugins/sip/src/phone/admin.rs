@@ -3,11 +3,11 @@
 use portunus_core::Object;
 use serde_json::{Value, json};
 
-use super::Phones;
+use super::Phone;
 use crate::page::Role;
 use crate::status::{CallStatus, PageId, RegistrationStatus};
 
-impl Phones {
+impl Phone {
     /// Returns `plugin_specific` of `handle_info`.
     pub(crate) fn state_of(&self, me: PageId) -> Value {
         let Some(page) = self.page(me) else {

@@ -6,7 +6,7 @@ use portunus_core::{Fields, JsepKind, Message};
 use portunus_sip::agent::{CallId, Command};
 use serde::Deserialize;
 
-use super::Phones;
+use super::Phone;
 use crate::call::Ending;
 use crate::descriptions::{sdp_body, without_data};
 use crate::events::named_event;
@@ -31,7 +31,7 @@ fn talking(side: Option<&mut PageCall>) -> Result<&mut PageCall, Refusal> {
         .ok_or(NOT_IN_A_CALL)
 }
 
-impl Phones {
+impl Phone {
     /// `update`: another offer in a call, or the answer to the peer's.
     pub(super) fn update(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let page = self.pages.get_mut(me).ok_or(NOT_IN_A_CALL)?;

@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::messages::body;
 use super::registrations::told_or_empty;
-use super::{Phones, Subscription};
+use super::{Phone, Subscription};
+use crate::directory::Key;
 use crate::events::named_event;
 use crate::failure::Failure;
 use crate::headers;
@@ -65,7 +66,7 @@ struct Unsubscribe<'a> {
     _to: Option<&'a str>,
 }
 
-impl Phones {
+impl Phone {
     /// `subscribe`.
     pub(super) fn subscribe(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_may_call(me)?;
@@ -100,7 +101,7 @@ impl Phones {
         let Some(account) = self.account_of(me).map(|account| account.id) else {
             return Ok(());
         };
-        let subscription = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
+        let subscription = known.unwrap_or_else(|| SubscriptionId::new(self.common.number()));
         self.remember(subscription, me, event, call_id, false);
         let subscribing = named_event("subscribing").with_some("call_id", call_id);
         self.answer_with(me, message, subscribing);
@@ -143,7 +144,7 @@ impl Phones {
         let Some(account) = self.account_of(me).map(|account| account.id) else {
             return Ok(());
         };
-        let publication = known.unwrap_or_else(|| SubscriptionId::new(self.number()));
+        let publication = known.unwrap_or_else(|| SubscriptionId::new(self.common.number()));
         self.remember(publication, me, event, None, true);
         self.answer(me, message, "publishing");
         self.command(Command::Publish {
@@ -218,6 +219,8 @@ impl Phones {
         call_id: Option<&str>,
         publishes: bool,
     ) {
+        let directory = &self.common.directory;
+        directory.enter(Key::Subscription(id), self.id);
         self.subscriptions
             .entry(id)
             .or_insert_with(|| Subscription {
@@ -326,6 +329,7 @@ impl Phones {
 
     /// A subscription or publication is over.
     pub(super) fn forget_subscription(&mut self, id: SubscriptionId) -> Option<Subscription> {
+        self.common.directory.leave(Key::Subscription(id));
         let subscription = self.subscriptions.remove(&id)?;
         if let Some(page) = self.page_mut(subscription.page) {
             page.subscriptions.retain(|_, known| *known != id);

@@ -2,27 +2,23 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::{Fields, Message, Object};
 use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId};
 use portunus_sip::message::{Method, Uri};
 use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::incoming_calls::declining_code;
-use super::{Phones, refer_number};
+use super::{Common, Phone, refer_number};
 use crate::events::named_event;
 use crate::refusal::Refusal;
 use crate::register_request::called;
 use crate::sip_message::{NameAddr, SipMessage};
 use crate::status::PageId;
-
-/// The maximum number of transfers.
-const MAX_TRANSFERS: usize = 1_000;
-
-/// The maximum number of those from outside of calls. The rest is reserved for calls.
-const MAX_OUTSIDE: usize = MAX_TRANSFERS / 2;
 
 /// The maximum number of those from outside of calls for one account, so that one account does not
 /// take the room of all.
@@ -46,8 +42,8 @@ struct DeclineTransfer {
 }
 
 /// A transfer that a peer asks for.
-#[derive(Debug, Clone)]
-struct Transfer {
+#[derive(Debug)]
+pub(super) struct Transfer {
     refer: ReferId,
     account: Option<AccountId>,
     /// The REFER came in a call.
@@ -59,23 +55,59 @@ struct Transfer {
     call: Option<CallId>,
     /// The time of the REFER.
     at: Instant,
+    _places: Places,
 }
 
-/// All transfers that peers ask for.
+/// The place of a transfer among those of all phones.
+#[derive(Debug)]
+struct Places {
+    _of_all: Option<OwnedSemaphorePermit>,
+    _outside: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    /// Takes a place, if there is one.
+    fn take(common: &Common, within: bool) -> Option<Self> {
+        let take = |room: &Arc<Semaphore>| Arc::clone(room).try_acquire_owned().ok();
+        let outside = (!within).then(|| take(&common.outside_transfers));
+        let of_all = take(&common.transfers);
+        let is_there = match &outside {
+            Some(outside) => outside.is_some(),
+            None => of_all.is_some(),
+        };
+        is_there.then(|| Places {
+            _of_all: of_all,
+            _outside: outside.flatten(),
+        })
+    }
+}
+
+/// The transfers that peers ask of a phone.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     transfers: HashMap<u32, Transfer>,
 }
 
 impl Transfers {
+    pub(super) fn is_empty(&self) -> bool {
+        self.transfers.is_empty()
+    }
+
     /// Whether one more transfer may wait, of a call or for an account outside of calls.
     fn has_room(&self, within: bool, account: Option<AccountId>) -> bool {
-        if within {
-            return self.transfers.len() < MAX_TRANSFERS;
-        }
-        let outside = || self.transfers.values().filter(|it| !it.within);
-        outside().count() < MAX_OUTSIDE
-            && outside().filter(|it| it.account == account).count() < MAX_OF_ACCOUNT
+        let outside = self.transfers.values().filter(|it| !it.within);
+        within || outside.filter(|it| it.account == account).count() < MAX_OF_ACCOUNT
+    }
+
+    /// Takes the transfers that these calls follow.
+    pub(super) fn take_followed(&mut self, calls: &[CallId]) -> Vec<(u32, Transfer)> {
+        let is_followed = |it: &Transfer| it.call.is_some_and(|call| calls.contains(&call));
+        let followed = self.transfers.extract_if(|_, it| is_followed(it));
+        followed.collect()
+    }
+
+    pub(super) fn put(&mut self, transfers: Vec<(u32, Transfer)>) {
+        self.transfers.extend(transfers);
     }
 
     /// Returns a transfer for an account, if no call follows it yet.
@@ -116,7 +148,7 @@ impl Transfers {
     }
 }
 
-impl Phones {
+impl Phone {
     /// `transfer`: asks the peer to call somebody.
     pub(super) fn transfer(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         let call = self.check_in_call(me)?;
@@ -143,7 +175,7 @@ impl Phones {
         let referred_by = identity.map(|account| format!("<{}>", account.spec.identity));
         let mut headers = vec![("Refer-To".to_owned(), refer_to)];
         headers.extend(referred_by.map(|by| ("Referred-By".to_owned(), by)));
-        let request = RequestId::new(self.number());
+        let request = RequestId::new(self.common.number());
         self.command(Command::InDialog {
             call,
             request,
@@ -194,13 +226,10 @@ impl Phones {
         let has_room = self.transfers.has_room(is_within, account);
         let target = NameAddr::read(message.header("Refer-To").unwrap_or_default());
         let uri = target.uri.parse::<Uri>();
-        let (Ok(uri), true) = (uri, has_room && !pages.is_empty()) else {
-            self.command(Command::NotifyRefer {
-                refer,
-                code: 603,
-                reason: None,
-                last: true,
-            });
+        let may_wait = has_room && !pages.is_empty() && uri.is_ok();
+        let places = may_wait.then(|| Places::take(&self.common, is_within));
+        let (Ok(uri), Some(places)) = (uri, places.flatten()) else {
+            self.common.decline_refer(refer);
             return;
         };
         let referred_by = message.header("Referred-By").map(str::to_owned);
@@ -233,6 +262,7 @@ impl Phones {
                 referred_by,
                 call: None,
                 at: Instant::now(),
+                _places: places,
             },
         );
     }
@@ -272,13 +302,14 @@ impl Phones {
         if last {
             call.reports_to = None;
         }
-        let transfer = match last {
-            true => self.transfers.transfers.remove(&number),
-            false => self.transfers.transfers.get(&number).cloned(),
-        };
-        if let Some(transfer) = transfer {
+        let transfers = &mut self.transfers.transfers;
+        let refer = transfers.get(&number).map(|transfer| transfer.refer);
+        if last {
+            transfers.remove(&number);
+        }
+        if let Some(refer) = refer {
             self.command(Command::NotifyRefer {
-                refer: transfer.refer,
+                refer,
                 code,
                 reason: (!reason.is_empty()).then(|| reason.to_owned()),
                 last,
@@ -317,12 +348,7 @@ impl Phones {
     /// Declines transfers that nobody has followed for long.
     pub(super) fn forget_transfers(&mut self, now: Instant) {
         for transfer in self.transfers.take_expired(now) {
-            self.command(Command::NotifyRefer {
-                refer: transfer.refer,
-                code: 603,
-                reason: None,
-                last: true,
-            });
+            self.common.decline_refer(transfer.refer);
         }
     }
 }

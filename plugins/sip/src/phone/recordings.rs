@@ -5,15 +5,14 @@ use portunus_call::{
 };
 use portunus_core::record::{Format, file_safe, stamped};
 use portunus_core::{Fields, Message, Object};
-use portunus_sip::message::Method;
+use portunus_sip::agent::CallId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Phones;
+use super::Phone;
 use super::messages::{MEDIA_CONTROL, body};
 use crate::call::Ending;
 use crate::events::named_event;
-use crate::media::MediaKey;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::status::PageId;
 
@@ -31,7 +30,7 @@ struct RecordingFiles {
     record_format: Option<Format>,
 }
 
-impl Phones {
+impl Phone {
     /// `recording`.
     pub(super) fn recording(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
         self.check_in_call(me)?;
@@ -74,17 +73,14 @@ impl Phones {
         media.request_keyframe(user, peer);
         if peer && media.wants_info_for_keyframes() {
             let request = body(MEDIA_CONTROL, PICTURE_FAST_UPDATE)?;
-            self.in_dialog(call, Method::Info, Vec::new(), Some(request));
+            self.send_info(call, Vec::new(), request);
         }
         self.answer(me, message, "keyframesent");
         Ok(())
     }
 
     /// Handles an event of a call's media.
-    pub(crate) fn media_event(&mut self, key: MediaKey, news: CallNews) {
-        let Some(id) = self.calls.of_media(key) else {
-            return;
-        };
+    pub(crate) fn media_event(&mut self, id: CallId, news: CallNews) {
         let Some(call) = self.calls.get(id) else {
             return;
         };

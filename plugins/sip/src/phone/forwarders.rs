@@ -1,37 +1,37 @@
 //! `rtp_forward`, `stop_rtp_forward` and `listforwarders`.
 
-use std::sync::PoisonError;
-
 use portunus_call::{ForwardError, ForwardRequest, ResolvedForward};
 use portunus_core::{FieldError, Fields, Message};
 
-use super::Phones;
+use super::Phone;
 use crate::events::named_event;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::status::PageId;
 
-impl Phones {
-    /// `rtp_forward`. Resolves the hosts first.
-    pub(super) fn forward(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
+impl Phone {
+    /// Reads `rtp_forward`, whose hosts are resolved without the lock of this phone.
+    pub(crate) fn read_forward(
+        &self,
+        me: PageId,
+        message: &Message,
+    ) -> Result<ForwardRequest, Refusal> {
         self.check_in_call(me)?;
-        let request = ForwardRequest::read(Fields(&message.body))?;
-        let networks = self.context.settings().networks.clone();
-        let (own, transaction) = (self.own.clone(), message.transaction.clone());
-        tokio::spawn(async move {
-            let resolved = request.resolve(&networks).await;
-            let Some(phones) = own.upgrade() else {
-                return;
-            };
-            let mut phones = phones.lock().unwrap_or_else(PoisonError::into_inner);
-            let outcome = resolved
-                .map_err(Refusal::from)
-                .and_then(|resolved| phones.forward_to(me, resolved, &transaction));
-            if let (Err(refusal), Some(page)) = (outcome, phones.page(me)) {
-                let data = refusal.to_json(page.call_id());
-                page.handle.push(Some(&transaction), data, None);
-            }
-        });
-        Ok(())
+        Ok(ForwardRequest::read(Fields(&message.body))?)
+    }
+
+    /// Forwards a call to resolved hosts, and answers the request.
+    pub(crate) fn forward(
+        &mut self,
+        me: PageId,
+        resolved: Result<ResolvedForward, ForwardError>,
+        transaction: &str,
+    ) {
+        let resolved = resolved.map_err(Refusal::from);
+        let outcome = resolved.and_then(|request| self.forward_to(me, request, transaction));
+        if let (Err(refusal), Some(page)) = (outcome, self.page(me)) {
+            let data = refusal.to_json(page.call_id());
+            page.handle.push(Some(transaction), data, None);
+        }
     }
 
     fn forward_to(

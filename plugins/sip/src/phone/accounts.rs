@@ -1,12 +1,12 @@
-//! The accounts of the plugin.
+//! The accounts of a phone: one that pages share, and those that are being unregistered.
 
 use std::collections::HashMap;
 
 use portunus_sip::agent::{AccountId, CallId};
 use tokio::time::Instant;
 
-use crate::account::{Account, AccountSpec};
-use crate::status::{PageId, RegistrationStatus};
+use crate::account::Account;
+use crate::status::PageId;
 
 /// All accounts, and the pages that wait for the end of theirs.
 #[derive(Debug, Default)]
@@ -16,12 +16,16 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    pub(super) fn len(&self) -> usize {
-        self.accounts.len()
+    pub(super) fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
     }
 
     pub(super) fn contains(&self, id: AccountId) -> bool {
         self.accounts.contains_key(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.values()
     }
 
     pub(super) fn get(&self, id: AccountId) -> Option<&Account> {
@@ -38,15 +42,6 @@ impl Accounts {
 
     pub(super) fn remove(&mut self, id: AccountId) -> Option<Account> {
         self.accounts.remove(&id)
-    }
-
-    /// Returns the account that a page with this specification shares, if there is one.
-    pub(super) fn shared_by(&self, spec: &AccountSpec) -> Option<AccountId> {
-        let mut accounts = self.accounts.values();
-        let shared = accounts.find(|account| {
-            account.status != RegistrationStatus::Unregistering && account.spec.is_shared_by(spec)
-        });
-        shared.map(|account| account.id)
     }
 
     /// Returns the pages that have registered an account, oldest first.
