@@ -96,7 +96,16 @@ pub(crate) async fn run(
     let started = async {
         let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        let plugins = plugins(&mut config, (&media, &audio, &recorder), &bus).await?;
+        let context = PluginContext {
+            media: media.clone(),
+            recorder: recorder.clone(),
+            outgoing: config.core.outgoing_networks.clone(),
+            events: bus.clone(),
+            services: Services::default()
+                .with(audio.clone())
+                .with(Telephony::default()),
+        };
+        let plugins = plugins(&mut config, &context).await?;
         Ok::<_, RunError>((turn, plugins))
     };
     let (turn, plugins) = match started.await {
@@ -252,25 +261,15 @@ async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), Event
 
 async fn plugins(
     config: &mut Config,
-    (media, audio, recorder): (&MediaPlane, &AudioThreads, &Recorder),
-    bus: &EventBus,
+    context: &PluginContext,
 ) -> Result<Vec<NamedPlugin>, PluginError> {
-    let services = Services::default()
-        .with(audio.clone())
-        .with(Telephony::default());
-    let context = PluginContext {
-        media: media.clone(),
-        recorder: recorder.clone(),
-        outgoing: config.core.outgoing_networks.clone(),
-        events: bus.clone(),
-        services,
-    };
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {
         if plugin.is_enabled() {
             let (name, has_events) = (plugin.name(), plugin.has_events());
             let started = plugin.own.start(context.clone()).await?;
-            bus.mute(started.plugin.info().package, !has_events);
+            let package = started.plugin.info().package;
+            context.events.mute(package, !has_events);
             plugins.push((name, started));
         }
     }
