@@ -17,7 +17,7 @@ mod error;
 mod forwarded;
 mod http;
 mod kept_sockets;
-mod listen;
+mod listener;
 mod notifications;
 mod pace;
 mod packages;

@@ -14,7 +14,7 @@ use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
     Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
-    Services, tell_of_recordings,
+    Services, publish_recordings,
 };
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
@@ -92,7 +92,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
-    tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
+    tokio::spawn(publish_recordings(recorder.clone(), bus.clone()));
     let started = async {
         let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
@@ -130,7 +130,7 @@ pub(crate) async fn run(
         },
     );
     // Before any client can connect, so that this event is the first one.
-    gateway.tell_start();
+    gateway.publish_start();
     let metrics = vec![
         Arc::new(audio.clone()) as Arc<dyn MetricsSource>,
         log.metrics(),
@@ -170,7 +170,7 @@ pub(crate) async fn run(
     supervisor::stopping();
     // Ended workers are not stuck.
     drop(watchdog);
-    gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
+    gateway.publish_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
         if let Some(turn) = &turn {
@@ -196,7 +196,7 @@ pub(crate) async fn run(
 }
 
 /// Reports the progress of a drain to systemd. Never returns.
-async fn tell_of_drain(gateway: &Gateway) {
+async fn report_drain(gateway: &Gateway) {
     loop {
         if let Some(status) = gateway.draining() {
             supervisor::draining(status.calls, status.left.unwrap_or_default());
@@ -230,7 +230,7 @@ async fn serve(
         );
         tokio::select! {
             () = gateway.drain_before_end(drain_timeout) => {}
-            () = tell_of_drain(gateway) => {}
+            () = report_drain(gateway) => {}
             signal = signals.end() => {
                 tracing::warn!(signal = signal.name(), "the drain is cut short");
             }

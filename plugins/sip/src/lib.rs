@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod attached;
 mod call;
+mod client_handle;
 mod commands;
 mod config;
 mod counts;

@@ -152,7 +152,7 @@ impl Fault {
     }
 
     /// Whether clients learn of a call that is refused for this: its description can be read.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_shown(&self) -> bool {
         match self {
             Fault::Call(CallError::Sdp(error)) => error.is_unusable(),
             Fault::Call(CallError::Network(_) | CallError::Family(_)) => true,

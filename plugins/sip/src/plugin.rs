@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::attached::Attached;
+use crate::client_handle::Attached;
 use crate::commands::Commands;
 use crate::config::SipConfig;
 use crate::counts::gauges;

@@ -11,7 +11,7 @@ use portunus_room::{
 };
 use serde_json::Value;
 
-use crate::show::Show;
+use crate::messages::Show;
 
 /// A client with a handle.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl room::Client for Client {
             Some(_) => self.handle.push(None, write(), offer),
             None => {
                 let notice = told.written(|| Notice::new(write()));
-                self.handle.tell_notice(&notice);
+                self.handle.send_notice(&notice);
             }
         }
     }

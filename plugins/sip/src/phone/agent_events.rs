@@ -90,7 +90,7 @@ impl Phone {
                 call,
                 request,
                 ..
-            } => self.told(account, call, &SipMessage::from(&request)),
+            } => self.peer_message(account, call, &SipMessage::from(&request)),
             AgentEvent::Refer {
                 refer,
                 account,

@@ -8,7 +8,7 @@ use portunus_sip::message::StatusCode;
 use tokio::time::Instant;
 
 use super::Phone;
-use super::registrations::told_or_empty;
+use super::registrations::shown_or_empty;
 use crate::call::{End, Ending};
 use crate::directory::Key;
 use crate::events::named_event;
@@ -162,7 +162,7 @@ impl Phone {
         }
         drop(call.parked);
         self.end_idle_account(call.account);
-        self.tell_lines(call.account);
+        self.send_lines(call.account);
     }
 
     /// Notifies a page that it has lost its call.
@@ -173,8 +173,8 @@ impl Phone {
         if page.call.as_ref().is_none_or(|side| side.id != id) {
             return;
         }
-        let headers = told_or_empty(page, end.message.as_ref());
-        page.tell(end.event().with_some("headers", headers), None);
+        let headers = shown_or_empty(page, end.message.as_ref());
+        page.send(end.event().with_some("headers", headers), None);
         page.call = None;
         page.handle.close_pc();
         self.notify_of(me, || end.event());
@@ -194,7 +194,7 @@ impl Phone {
         };
         self.finish(me, id, end);
         if let Some(account) = account {
-            self.tell_lines(account);
+            self.send_lines(account);
         }
     }
 
@@ -236,7 +236,7 @@ impl Phone {
         self.pages.remove(me);
         self.common.directory.remove_page(me, number);
         if let Some(account) = account {
-            self.tell_lines(account);
+            self.send_lines(account);
         }
     }
 

@@ -85,10 +85,10 @@ impl Phone {
             Err(fault) => {
                 tracing::debug!(call = %id, "an incoming call is refused: {fault}");
                 let code = fault.status();
-                if fault.is_told() {
+                if fault.is_shown() {
                     let end = End::of(Ending::new(code, phrase(code)));
                     for page in &pages {
-                        self.tell_refused(*page, &dialog.call_id, &end);
+                        self.notify_refused(*page, &dialog.call_id, &end);
                     }
                 }
                 return Err(code);
@@ -130,7 +130,7 @@ impl Phone {
                 body: None,
             });
         }
-        self.tell_lines(account);
+        self.send_lines(account);
         Ok(())
     }
 
@@ -154,12 +154,12 @@ impl Phone {
         }
         let event = caller
             .members("incomingcall", &call.call_id)
-            .with_some("headers", caller.invite.told(&page.prefixes));
+            .with_some("headers", caller.invite.shown_headers(&page.prefixes));
         page.call = Some(PageCall {
             media,
             ..PageCall::new(id, call.call_id.clone(), CallStatus::Invited)
         });
-        page.tell(event.clone(), jsep);
+        page.send(event.clone(), jsep);
         call.pages.push(me);
         let rings = page.automatic_ringing;
         self.notify_of(me, || event);
@@ -167,7 +167,7 @@ impl Phone {
     }
 
     /// Notifies a page of a call that was refused for its offer.
-    fn tell_refused(&self, me: PageId, call_id: &str, end: &End) {
+    fn notify_refused(&self, me: PageId, call_id: &str, end: &End) {
         if let Some(page) = self.page(me) {
             let data = Object::new()
                 .with("sip", "event")
@@ -196,7 +196,7 @@ impl Phone {
                 .with("sip", "event")
                 .with("result", event.clone())
                 .with("call_id", call_id);
-            page.tell_data(data, None);
+            page.send_data(data, None);
             self.notify(page, || event.clone());
         }
     }
@@ -246,7 +246,7 @@ impl Phone {
         page.reply(&message.transaction, named_event(name));
         self.notify_of(me, || named_event(name).with("username", peer.as_str()));
         if let Some(account) = account {
-            self.tell_lines(account);
+            self.send_lines(account);
         }
         Ok(())
     }
@@ -439,7 +439,7 @@ impl Phone {
                 side.status = CallStatus::InCall;
                 side.answered = true;
                 let accepted = named_event("accepted").with("username", peer);
-                page.tell(accepted, jsep);
+                page.send(accepted, jsep);
             }
             Err(fault) => {
                 tracing::debug!(call = %id, "the answer in an ACK is of no use: {fault}");

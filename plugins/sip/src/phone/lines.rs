@@ -31,7 +31,7 @@ impl Phone {
     }
 
     /// Sends the list of calls to the pages of an account that want it.
-    pub(super) fn tell_lines(&self, account: AccountId) {
+    pub(super) fn send_lines(&self, account: AccountId) {
         for id in self.pages_of(account) {
             let Some(page) = self.page(id).filter(|page| page.lines) else {
                 continue;
@@ -40,14 +40,14 @@ impl Phone {
                 continue;
             }
             let lines = named_event("lines").with("lines", self.lines_for(id, account));
-            page.tell(lines, None);
+            page.send(lines, None);
         }
     }
 
     /// Sends the list for a page's account.
-    pub(super) fn tell_lines_of(&self, me: PageId) {
+    pub(super) fn send_lines_of(&self, me: PageId) {
         if let Some(account) = self.account_of(me) {
-            self.tell_lines(account.id);
+            self.send_lines(account.id);
         }
     }
 
@@ -132,7 +132,7 @@ impl Phone {
             let until = Instant::now() + grace;
             account.parked.push(Parked { call: id, until });
         }
-        self.tell_lines(account);
+        self.send_lines(account);
         true
     }
 
@@ -143,7 +143,7 @@ impl Phone {
         }
         self.end_parked(id);
         self.end_idle_account(account);
-        self.tell_lines(account);
+        self.send_lines(account);
     }
 
     pub(super) fn end_parked(&mut self, id: CallId) {
@@ -205,7 +205,7 @@ impl Phone {
                 .with("username", peer)
                 .with_some("displayname", displayname)
                 .with_some("held", is_held.then_some(true));
-            page.tell(moved, Some(offer));
+            page.send(moved, Some(offer));
         }
         self.calls.get_mut(id).into_iter().for_each(|call| {
             // The owner is the first.
@@ -270,7 +270,7 @@ impl Phone {
         for page in others.into_iter().flatten() {
             self.finish(page, id, &moved);
         }
-        self.tell_lines(account);
+        self.send_lines(account);
         Ok(())
     }
 }

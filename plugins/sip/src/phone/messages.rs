@@ -212,11 +212,11 @@ impl Phone {
             .with("sip", "event")
             .with("result", delivery)
             .with_some("call_id", call_id);
-        page.tell_data(data, None);
+        page.send_data(data, None);
     }
 
     /// Handles MESSAGE or INFO of a peer.
-    pub(super) fn told(
+    pub(super) fn peer_message(
         &mut self,
         account: Option<AccountId>,
         call: Option<CallId>,
@@ -252,8 +252,8 @@ impl Phone {
                 .with_some("displayname", displayname)
                 .with("content", content.as_str())
                 .with(type_name, message.content_type().unwrap_or_default())
-                .with_some("headers", message.told(&page.prefixes));
-            page.tell(event, None);
+                .with_some("headers", message.shown_headers(&page.prefixes));
+            page.send(event, None);
         }
     }
 }

@@ -176,7 +176,7 @@ impl Phone {
                 .with("callee", wish.text)
                 .with("call-id", call_id.as_str())
         });
-        self.tell_lines(account);
+        self.send_lines(account);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Phone {
         let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let headers = message.told(&page.prefixes);
+        let headers = message.shown_headers(&page.prefixes);
         let Some(side) = page.call.as_mut() else {
             return;
         };
@@ -227,7 +227,7 @@ impl Phone {
                             .with("username", peer.as_str())
                             .with_some("headers", headers)
                             .with_some("isfocus", message.is_focus().then_some(true));
-                        page.tell(progress, Some(jsep));
+                        page.send(progress, Some(jsep));
                         has_media = true;
                     }
                 }
@@ -238,12 +238,12 @@ impl Phone {
             },
             _ if is_ringing => {
                 let ringing = named_event("ringing").with_some("headers", headers);
-                page.tell(ringing, None);
+                page.send(ringing, None);
             }
             _ => {}
         }
         let proceeding = named_event("proceeding").with("code", code);
-        page.tell(proceeding, None);
+        page.send(proceeding, None);
         let event = if has_media { "progress" } else { "proceeding" };
         self.notify_of(me, || named_event(event).with("code", code));
     }
@@ -260,7 +260,7 @@ impl Phone {
         let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let headers = message.told(&page.prefixes);
+        let headers = message.shown_headers(&page.prefixes);
         let Some(side) = page.call.as_mut() else {
             return;
         };
@@ -291,11 +291,11 @@ impl Phone {
             .with("username", peer.as_str())
             .with_some("headers", headers)
             .with_some("isfocus", message.is_focus().then_some(true));
-        page.tell(accepted, jsep);
+        page.send(accepted, jsep);
         self.notify_of(me, || {
             named_event("accepted").with("username", peer.as_str())
         });
-        self.tell_lines(account);
+        self.send_lines(account);
         self.change_is_over(me);
     }
 

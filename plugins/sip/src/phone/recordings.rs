@@ -101,7 +101,7 @@ impl Phone {
                         .with("sender", call.peer.as_str())
                         .with("signal", digit.to_string())
                         .with("duration", duration);
-                    page.tell(dtmf, None);
+                    page.send(dtmf, None);
                 }
             }
             LegEvent::Failed => {

@@ -97,7 +97,7 @@ impl Phone {
             .with("master_id", number)
             .with("unique_id", page.unique_id.as_str());
         page.reply(&message.transaction, registered);
-        self.tell_lines_of(me);
+        self.send_lines_of(me);
     }
 
     /// Returns the account of a page, and whether no other page has it.
@@ -135,14 +135,14 @@ impl Phone {
                 .with("master_id", page.master_id)
                 .with("unique_id", page.unique_id.as_str());
             page.reply(&message.transaction, registered);
-            self.tell_lines(id);
+            self.send_lines(id);
             return;
         }
         let registering = named_event("registering").with("unique_id", page.unique_id.as_str());
         page.reply(&message.transaction, registering);
         if status == RegistrationStatus::Registered {
-            self.tell_registered(me, None);
-            self.tell_lines(id);
+            self.send_registered(me, None);
+            self.send_lines(id);
         }
     }
 
@@ -231,7 +231,7 @@ impl Phone {
         };
         account.pages.retain(|page| *page != me);
         if !account.pages.is_empty() || !account.parked.is_empty() {
-            self.tell_lines(id);
+            self.send_lines(id);
             return false;
         }
         self.remove_account(id)
@@ -286,7 +286,7 @@ impl Phone {
         match id.filter(|_| self.leave_account(me)) {
             // The registrar's response comes first.
             Some(id) => self.accounts.wait_for_end(id, me),
-            None => self.tell_unregistered(me, user, None),
+            None => self.send_unregistered(me, user, None),
         }
         Ok(())
     }
@@ -305,17 +305,17 @@ impl Phone {
             if let Some(page) = self.page_mut(page) {
                 page.registration = RegistrationStatus::Registered;
             }
-            self.tell_registered(page, Some(message));
+            self.send_registered(page, Some(message));
         }
-        self.tell_lines(id);
+        self.send_lines(id);
     }
 
-    fn tell_registered(&self, id: PageId, message: Option<&SipMessage>) {
+    fn send_registered(&self, id: PageId, message: Option<&SipMessage>) {
         let (Some(page), Some(account)) = (self.page(id), self.account_of(id)) else {
             return;
         };
         let headers = match message {
-            Some(message) => message.told(&page.prefixes),
+            Some(message) => message.shown_headers(&page.prefixes),
             None => page.prefixes.pick(std::iter::empty()),
         };
         let resumable = self.resumable(id);
@@ -329,7 +329,7 @@ impl Phone {
             .data()
             .with("unique_id", page.unique_id.as_str())
             .with("result", registered);
-        page.tell_data(data, None);
+        page.send_data(data, None);
         self.notify(page, || {
             named_event("registered")
                 .with("identity", account.spec.identity.to_string())
@@ -373,8 +373,8 @@ impl Phone {
             let failed = named_event("registration_failed")
                 .with("code", code)
                 .with("reason", reason.to(Some(page)))
-                .with_some("headers", told_or_empty(page, message));
-            page.tell(failed, None);
+                .with_some("headers", shown_or_empty(page, message));
+            page.send(failed, None);
         }
         for page in account.pages.iter().filter_map(|id| self.page(*id)) {
             self.notify(page, || {
@@ -399,11 +399,11 @@ impl Phone {
         message: Option<&SipMessage>,
     ) {
         for page in self.accounts.take_waiting(id) {
-            self.tell_unregistered(page, user.clone(), message);
+            self.send_unregistered(page, user.clone(), message);
         }
     }
 
-    fn tell_unregistered(
+    fn send_unregistered(
         &mut self,
         id: PageId,
         user: Option<String>,
@@ -421,12 +421,12 @@ impl Phone {
         };
         let unregistered = named_event("unregistered")
             .with_some("username", user.as_deref())
-            .with_some("headers", told_or_empty(page, message));
+            .with_some("headers", shown_or_empty(page, message));
         let data = page
             .data()
             .with("unique_id", page.unique_id.as_str())
             .with("result", unregistered);
-        page.tell_data(data, None);
+        page.send_data(data, None);
         self.notify(page, || {
             named_event("unregistered").with_some("username", user.as_deref())
         });
@@ -440,12 +440,12 @@ pub(crate) fn limited_client(message: &Message) -> Option<ClientAddress> {
 }
 
 /// Returns the header fields for a page, or an empty object without a message.
-pub(crate) fn told_or_empty(
+pub(crate) fn shown_or_empty(
     page: &crate::page::Page,
     message: Option<&SipMessage>,
 ) -> Option<serde_json::Value> {
     match message {
-        Some(message) => message.told(&page.prefixes),
+        Some(message) => message.shown_headers(&page.prefixes),
         None => page.prefixes.pick(std::iter::empty()),
     }
 }

@@ -150,7 +150,7 @@ impl Phone {
         }
         let account = self.calls.get(id).map(|call| call.account);
         if let Some(account) = account {
-            self.tell_lines(account);
+            self.send_lines(account);
         }
         Ok(())
     }
@@ -253,8 +253,8 @@ impl Phone {
         let event = caller
             .members("updatingcall", &call_id)
             .with("username", peer)
-            .with_some("headers", caller.invite.told(&page.prefixes));
-        page.tell(event.clone(), jsep);
+            .with_some("headers", caller.invite.shown_headers(&page.prefixes));
+        page.send(event.clone(), jsep);
         self.notify_of(me, || event);
     }
 
@@ -285,7 +285,7 @@ impl Phone {
         let Some((me, page)) = self.owner_of(id) else {
             return;
         };
-        let headers = message.told(&page.prefixes);
+        let headers = message.shown_headers(&page.prefixes);
         let Some(side) = page.call.as_mut() else {
             return;
         };
@@ -304,7 +304,7 @@ impl Phone {
                     .with("username", peer)
                     .with_some("headers", headers)
                     .with_some("isfocus", message.is_focus().then_some(true));
-                page.tell(accepted, jsep);
+                page.send(accepted, jsep);
             }
             (Ok(_), _) => {}
             (Err(fault), _) => {

@@ -9,7 +9,7 @@ use portunus_sip::message::Uri;
 use serde::Deserialize;
 
 use super::messages::body;
-use super::registrations::told_or_empty;
+use super::registrations::shown_or_empty;
 use super::{Phone, Subscription};
 use crate::directory::Key;
 use crate::events::named_event;
@@ -261,7 +261,7 @@ impl Phone {
         };
         let succeeded = named_event(name)
             .with("code", message.code())
-            .with_some("headers", message.told(&page.prefixes))
+            .with_some("headers", message.shown_headers(&page.prefixes))
             .with("expires", expires.as_secs())
             .with("reason", phrase)
             .with_some(
@@ -270,7 +270,7 @@ impl Phone {
                     .publishes
                     .then_some(subscription.event.as_str()),
             );
-        tell_subscriber(page, &subscription, succeeded);
+        notify_subscriber(page, &subscription, succeeded);
     }
 
     /// A server has refused a subscription or a publication.
@@ -294,14 +294,14 @@ impl Phone {
         let failed = named_event(name)
             .with("code", code)
             .with("reason", reason.to(Some(page)))
-            .with_some("headers", told_or_empty(page, message))
+            .with_some("headers", shown_or_empty(page, message))
             .with_some(
                 "published",
                 subscription
                     .publishes
                     .then_some(subscription.event.as_str()),
             );
-        tell_subscriber(page, &subscription, failed);
+        notify_subscriber(page, &subscription, failed);
     }
 
     /// A notification of a subscription has come.
@@ -323,8 +323,8 @@ impl Phone {
             .with_some("substate", message.substate())
             .with("content-type", message.content_type().unwrap_or_default())
             .with("content", content)
-            .with_some("headers", message.told(&page.prefixes));
-        tell_subscriber(page, &subscription, notify);
+            .with_some("headers", message.shown_headers(&page.prefixes));
+        notify_subscriber(page, &subscription, notify);
     }
 
     /// A subscription or publication is over.
@@ -339,12 +339,12 @@ impl Phone {
     }
 }
 
-fn tell_subscriber(page: &Page, subscription: &Subscription, event: Object) {
+fn notify_subscriber(page: &Page, subscription: &Subscription, event: Object) {
     let data = Object::new()
         .with("sip", "event")
         .with_some("call_id", subscription.call_id.as_deref())
         .with("result", event);
-    page.tell_data(data, None);
+    page.send_data(data, None);
 }
 
 fn check_event(event: &str) -> Result<(), Refusal> {

@@ -201,8 +201,8 @@ impl Phone {
                 .with_some("substate", message.substate())
                 .with("content-type", message.content_type().unwrap_or_default())
                 .with("content", content.trim_end())
-                .with_some("headers", message.told(&page.prefixes));
-            page.tell(notify, None);
+                .with_some("headers", message.shown_headers(&page.prefixes));
+            page.send(notify, None);
         }
     }
 
@@ -248,9 +248,9 @@ impl Phone {
                 .with("refer_to", plain)
                 .with("referred_by", referred_by.as_str())
                 .with_some("replaces", replaces.as_deref())
-                .with_some("headers", message.told(&page.prefixes));
+                .with_some("headers", message.shown_headers(&page.prefixes));
             let data = Object::new().with("sip", "event").with("result", event);
-            page.tell_data(data, None);
+            page.send_data(data, None);
         }
         self.transfers.transfers.insert(
             number,

@@ -1,5 +1,5 @@
 //! The layout of all crates: imports run downwards, files are short, modules and arguments look
-//! alike.
+//! alike, exceptions from lints have reasons.
 //!
 //! The tables list the crates and files that do not follow a rule yet. Rows are removed, and none
 //! is added.
@@ -125,6 +125,34 @@ fn arguments_have_names() {
         "Functions take tuples of three or more values. Take separate arguments, \
          or a struct whose fields have names.",
     );
+}
+
+#[test]
+fn exceptions_from_lints_have_reasons() {
+    let files = crates().into_iter().flat_map(|folder| sources(&folder));
+    let faults = files.flat_map(|file| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let found = ["[allow(", "[expect("].map(|start| without_reason(&text, start));
+        let lines = found.into_iter().flatten();
+        let lines = lines.map(|line| format!("  {}:{line}\n", short(&file)));
+        lines.collect::<Vec<String>>()
+    });
+    check(
+        faults,
+        "Each `allow` and `expect` of a lint has a `reason`, or goes.",
+    );
+}
+
+/// Returns the lines of the attributes that begin with `start` and give no reason.
+fn without_reason(text: &str, start: &str) -> Vec<usize> {
+    let found = text.match_indices(start).filter(|(at, _)| {
+        let before = text.get(..*at).unwrap_or_default();
+        let is_attribute = before.ends_with('#') || before.ends_with("#!");
+        let attribute = text.get(*at..).and_then(|rest| rest.split(")]").next());
+        is_attribute && !attribute.is_some_and(|it| it.contains("reason ="))
+    });
+    let line = |at| text.get(..at).map_or(0, |before| before.lines().count());
+    found.map(|(at, _)| line(at)).collect()
 }
 
 /// Describes the faults of a crate if there are more of them than `table` allows.
