@@ -89,7 +89,7 @@ impl Connection for Client {
 }
 
 impl room::Client for Client {
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+    fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let write = || Show::new(self.ids, told.room).notice(&told.notice);
         match offer {
             Some(_) => self.handle.push(None, write(), offer),

@@ -270,7 +270,7 @@ impl ClientHandle {
                 self.push(message, event.with_all(agreed), configured.answer);
                 self.notify_configured(&state, id);
                 if configured.changed {
-                    state.tell_updated(id);
+                    state.send_updated(id);
                 }
             }
             Participation::Unpublish => {

@@ -25,7 +25,7 @@ impl State {
     /// Adds a participant.
     pub fn join(&mut self, client: Arc<dyn Client>, join: Join) -> Result<(), Refusal> {
         // The answer to the new participant lists these publishers.
-        self.tell_news();
+        self.send_news();
         let id = join.id;
         self.roster.check_free(&id)?;
         tracing::info!(room = %self.name, %id, connection = %client.id(), "participant joined");
@@ -43,7 +43,7 @@ impl State {
         self.roster.add(person);
         self.clients.add_participant(id.clone(), client);
         if self.settings.notify_joining {
-            self.tell_others(&id, Notice::Joining(&id));
+            self.send_to_others(&id, Notice::Joining(&id));
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ impl State {
         }
         tracing::info!(room = %self.name, %id, "participant left");
         if self.settings.notify_joining {
-            self.tell_all(Notice::JoinUndone(id));
+            self.send_to_all(Notice::JoinUndone(id));
         }
     }
 }

@@ -10,7 +10,7 @@ impl State {
     pub fn media_ended(&mut self, id: &PersonId) -> Result<(), Refusal> {
         let media = self.end_media(id).ok_or(Refusal::NotPublished)?;
         self.unsubscribe_all(id, &media);
-        self.tell_others(id, Notice::Unpublished(id));
+        self.send_to_others(id, Notice::Unpublished(id));
         if let Some(person) = self.roster.get(id) {
             self.notify_of(id, &Event::Unpublished(person));
         }
@@ -25,7 +25,7 @@ impl State {
         let client = self.clients.remove_participant(id);
         let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
         tracing::info!(room = %self.name, %id, %connection, "participant left");
-        self.tell_all(Notice::Left(&person));
+        self.send_to_all(Notice::Left(&person));
         self.notify(client.as_deref(), &Event::Left(&person));
         Ok(())
     }
@@ -49,9 +49,9 @@ impl State {
         };
         let subscriptions = self.subscriptions.disown(id);
         if let Some(client) = self.clients.remove_participant(id) {
-            client.tell(&Told::new(self, Notice::ThrownOut), None);
+            client.send(&Told::new(self, Notice::ThrownOut), None);
         }
-        self.tell_all(Notice::Kicked(&person));
+        self.send_to_all(Notice::Kicked(&person));
         self.notify(by, &Event::Kicked(&person));
         if let Some(media) = &media {
             self.unsubscribe_all(id, media);
@@ -72,7 +72,7 @@ impl State {
     /// Ends the room: tells all clients and closes their PeerConnections.
     pub fn destroy(&mut self) {
         self.destroyed = true;
-        self.tell_all(Notice::Destroyed);
+        self.send_to_all(Notice::Destroyed);
         // Subscriptions first, so that none gets an offer for the ends of the publications.
         self.subscriptions.close_all();
         self.clients = Clients::default();
@@ -87,7 +87,7 @@ impl State {
 
     /// Removes a publication. The caller has to remove it from the subscriptions.
     pub(super) fn end_media(&mut self, id: &PersonId) -> Option<Publication> {
-        self.tell_news();
+        self.send_news();
         let media = self.publications.end(id)?;
         self.speakers.forget(id);
         Some(media)

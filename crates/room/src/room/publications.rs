@@ -14,7 +14,7 @@ use crate::{ConnectionId, Notice, PersonId, Refusal};
 pub struct Configured {
     /// The answer to the offer, if there was one.
     pub answer: Option<LocalJsep>,
-    /// Whether the publication has changed. The door calls [`State::tell_updated`] after its
+    /// Whether the publication has changed. The door calls [`State::send_updated`] after its
     /// answer.
     pub changed: bool,
 }
@@ -103,7 +103,7 @@ impl State {
         }
         for profile in renamed {
             let profile = &profile;
-            self.tell_others(id, Notice::Renamed { id, profile });
+            self.send_to_others(id, Notice::Renamed { id, profile });
         }
         let changed = self.publications.configure(id, configure);
         if negotiated {
@@ -137,7 +137,7 @@ impl State {
             self.update_media(id);
             self.record(id, false);
         }
-        self.tell_all(Notice::Moderated { id, mid, mute });
+        self.send_to_all(Notice::Moderated { id, mid, mute });
         Ok(())
     }
 

@@ -184,7 +184,7 @@ impl State {
         }
         let current = self.change_subscriber(key, |it, all| it.configure(configure, all))?;
         for layer in current {
-            self.tell_layer(key, layer);
+            self.send_layer(key, layer);
         }
         if !configure.offers() {
             return Ok(Outcome::Done);
@@ -227,7 +227,7 @@ impl State {
         let next = |subscriber: &mut Subscriber| subscriber.negotiation.next();
         let offer = self.subscriptions.change(key, next);
         if offer == Ok(Offer::Now) {
-            self.tell_offer(key);
+            self.send_offer(key);
         }
     }
 
@@ -243,18 +243,18 @@ impl State {
     pub(super) fn offer_removal(&mut self, key: ConnectionId) {
         let offer = self.subscriptions.change(key, Subscriber::offer_removal);
         if offer == Ok(Offer::Now) {
-            self.tell_offer(key);
+            self.send_offer(key);
         }
     }
 
     /// Makes an offer without a request, and tells the client.
-    fn tell_offer(&mut self, key: ConnectionId) {
+    fn send_offer(&mut self, key: ConnectionId) {
         let Some(offer) = self.offer_by_itself(key) else {
             return;
         };
         if let Some(client) = self.clients.subscriber(key) {
             let told = Told::new(self, Notice::Offered(key));
-            client.tell(&told, Some(offer));
+            client.send(&told, Some(offer));
         }
         self.notify_subscription(key, &Event::Resubscribed(key));
     }
