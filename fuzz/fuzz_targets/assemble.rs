@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use portunus_files::Codec;
-use portunus_files::assemble::{
+use portunus_files::assembly::{
     Arrived, Assembler, Coded, Plan, PlannedTrack, Report, Step, StreamKey,
 };
 use portunus_files::container::Rotation;

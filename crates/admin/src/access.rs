@@ -93,7 +93,7 @@ impl Access {
             if trusted {
                 return Ok(());
             }
-            self.tell(
+            self.log_refusal(
                 requester,
                 "without admin.secret only programs on this machine may use the Admin API, as far as \
                  server.trust_loopback is true: set admin.secret and show it",
@@ -101,7 +101,7 @@ impl Access {
             return Err(ApiError::NoAdminSecret);
         };
         let Some(shown) = shown else {
-            self.tell(requester, "admin_secret is missing");
+            self.log_refusal(requester, "admin_secret is missing");
             return Err(ApiError::Unauthorized);
         };
         if self.is_flooding(requester) {
@@ -110,7 +110,7 @@ impl Access {
         if equal_in_constant_time(secret, shown) {
             return Ok(());
         }
-        self.tell(requester, "admin_secret is wrong");
+        self.log_refusal(requester, "admin_secret is wrong");
         let waiting = self
             .wrong(requester, shown)
             .ok_or(ApiError::TooManyGuesses)?;
@@ -172,7 +172,7 @@ impl Access {
         })
     }
 
-    fn tell(&self, requester: Requester, why: &str) {
+    fn log_refusal(&self, requester: Requester, why: &str) {
         if let Some(more) = self.log.open() {
             let address = requester.address();
             tracing::warn!(%address, more, "refused a request of the Admin API: {why}");

@@ -53,7 +53,7 @@ pub(super) async fn overview(
     let deadline = Instant::now() + PATIENCE;
     let mut told = Vec::new();
     for row in page {
-        told.push(row.told(gateway, deadline).await);
+        told.push(row.to_json(gateway, deadline).await);
     }
     let counters = gateway.counters().snapshot();
     let counts = json!({
@@ -145,7 +145,7 @@ impl Row {
             })
     }
 
-    async fn told(&self, gateway: &Gateway, deadline: Instant) -> Value {
+    async fn to_json(&self, gateway: &Gateway, deadline: Instant) -> Value {
         let facts = &self.facts;
         let string_ids = gateway.config().string_ids;
         let mut handles = Vec::new();

@@ -18,7 +18,7 @@ mod extra_server;
 mod forwarded;
 mod http;
 mod kept_sockets;
-mod listen;
+mod listener;
 mod notifications;
 mod pace;
 mod packages;

@@ -20,7 +20,7 @@ pub(crate) fn mute(events: &EventBus, config: &ApiConfig) {
 
 /// A request arrived by HTTP, in a connection from `address`.
 pub(crate) fn request(events: &EventBus, client: &Client, api: Api, address: SocketAddr) {
-    tell(events, client, || {
+    publish(events, client, || {
         json!({
             "event": "request",
             "admin_api": api == Api::Admin,
@@ -37,7 +37,7 @@ pub(crate) fn websocket_connected(
     api: Api,
     address: SocketAddr,
 ) {
-    tell(
+    publish(
         events,
         client,
         || json!({ "event": "connected", "admin_api": api == Api::Admin, "ip": address.ip().to_string() }),
@@ -53,7 +53,7 @@ pub(crate) fn unix_connected(
     fd: RawFd,
     is_datagram: bool,
 ) {
-    tell(events, client, || {
+    publish(events, client, || {
         Object::new()
             .with("event", "connected")
             .with("admin_api", api == Api::Admin)
@@ -65,9 +65,9 @@ pub(crate) fn unix_connected(
 
 /// A client left.
 pub(crate) fn disconnected(events: &EventBus, client: &Client) {
-    tell(events, client, || json!({ "event": "disconnected" }));
+    publish(events, client, || json!({ "event": "disconnected" }));
 }
 
-fn tell(events: &EventBus, client: &Client, data: impl FnOnce() -> Value) {
-    events.transport(client.transport(), client.told_id(), data);
+fn publish(events: &EventBus, client: &Client, data: impl FnOnce() -> Value) {
+    events.transport(client.transport(), client.event_id(), data);
 }

@@ -35,9 +35,9 @@ pub(crate) struct Locality {
     /// The proxies whose headers name the client.
     trusted_proxies: Vec<Network>,
     /// Set once an untrusted proxy was logged.
-    told_unknown: AtomicBool,
+    unknown_logged: AtomicBool,
     /// Set once a trusted proxy without client addresses was logged.
-    told_unnamed: AtomicBool,
+    unnamed_logged: AtomicBool,
 }
 
 /// The requester of an HTTP request.
@@ -87,7 +87,7 @@ impl Locality {
             Forwarded::Unreadable | Forwarded::Contradictory => (peer, true),
         };
         if is_hidden {
-            self.tell_once(peer.ip(), is_trusted(peer.ip()));
+            self.log_once(peer.ip(), is_trusted(peer.ip()));
         }
         let is_local = is_loopback
             && !by_proxy
@@ -107,8 +107,8 @@ impl Locality {
 
     /// Logs how to configure a proxy whose clients cannot be distinguished. Remote strangers that
     /// look like proxies are not logged.
-    fn tell_once(&self, proxy: IpAddr, is_trusted: bool) {
-        if is_trusted && !self.told_unnamed.swap(true, Ordering::Relaxed) {
+    fn log_once(&self, proxy: IpAddr, is_trusted: bool) {
+        if is_trusted && !self.unnamed_logged.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 %proxy,
                 "a proxy of server.trusted_proxies does not name its client, or names two: have it set X-Forwarded-For, and \
@@ -116,7 +116,7 @@ impl Locality {
             );
         } else if !is_trusted
             && proxy.to_canonical().is_loopback()
-            && !self.told_unknown.swap(true, Ordering::Relaxed)
+            && !self.unknown_logged.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(
                 %proxy,

@@ -17,7 +17,7 @@ use crate::broker::{self, Broker, MQTT, Mqtt, NATS, Nats, RABBITMQ, Rabbit};
 use crate::counters::Gauge;
 use crate::http::metrics::Sources;
 use crate::kept_sockets::KeptSockets;
-use crate::listen::{self, Server};
+use crate::listener::{self, Server};
 use crate::pace::Api;
 use crate::packages::{HTTP, UNIX, WEBSOCKET};
 use crate::reload::{self, TransportsReload};
@@ -245,35 +245,35 @@ impl Transports {
         let ws_server = server(router, of_websocket.clone(), Api::Janus, &locality);
 
         if http.enabled {
-            let listeners = listen::bind(&http.bind, http.port, "http.port", &kept).await?;
+            let listeners = listener::bind(&http.bind, http.port, "http.port", &kept).await?;
             addresses.http = bound.add("http", listeners, None, &http_server);
         }
         if http.https {
             let tls = tls.get("http.https")?;
             let listeners =
-                listen::bind(&http.bind, http.https_port, "http.https_port", &kept).await?;
+                listener::bind(&http.bind, http.https_port, "http.https_port", &kept).await?;
             addresses.https = bound.add("https", listeners, Some(tls), &http_server);
         }
         if let Some(own) = http.metrics_bind.filter(|_| http.metrics) {
             let listeners =
-                listen::bind(&[own.ip()], own.port(), "http.metrics_bind", &kept).await?;
+                listener::bind(&[own.ip()], own.port(), "http.metrics_bind", &kept).await?;
             addresses.metrics = bound.add("metrics", listeners, None, &metrics_server);
         }
         if websocket.enabled {
             let port = websocket.port;
-            let listeners = listen::bind(&websocket.bind, port, "websocket.port", &kept).await?;
+            let listeners = listener::bind(&websocket.bind, port, "websocket.port", &kept).await?;
             addresses.ws = bound.add("ws", listeners, None, &ws_server);
         }
         if websocket.wss {
             let tls = tls.get("websocket.wss")?;
             let port = websocket.wss_port;
             let listeners =
-                listen::bind(&websocket.bind, port, "websocket.wss_port", &kept).await?;
+                listener::bind(&websocket.bind, port, "websocket.wss_port", &kept).await?;
             addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
         }
         for door in extra {
             let tls = door.tls.map(|key| tls.get(key)).transpose()?;
-            let listeners = listen::bind(&door.bind, door.port, door.key, &kept).await?;
+            let listeners = listener::bind(&door.bind, door.port, door.key, &kept).await?;
             let places = places(door.max_connections, 0, &gateway, door.budget_keys());
             let own = server(door.router, places, Api::Janus, &locality);
             let bound = bound.add(door.name, listeners, tls, &own);
@@ -342,7 +342,7 @@ impl Transports {
         // Every connection holds a receiver.
         drop(shared);
         for (listener, tls, server) in bound.listeners {
-            tasks.spawn(listen::serve(listener, tls, server));
+            tasks.spawn(listener::serve(listener, tls, server));
         }
         Ok(Self {
             tasks,
@@ -514,8 +514,8 @@ impl AdminServers {
     ) -> Result<AdminAddresses, StartError> {
         let admin = &config.admin;
         let listen = async |is_secure, port, key| match admin.reach(is_secure, self.has_secret) {
-            Reach::Loopback => listen::bind_loopback(port, key, kept).await,
-            Reach::Bound => listen::bind(&admin.bind, port, key, kept).await,
+            Reach::Loopback => listener::bind_loopback(port, key, kept).await,
+            Reach::Bound => listener::bind(&admin.bind, port, key, kept).await,
         };
         let mut addresses = AdminAddresses::default();
         if admin.enabled {

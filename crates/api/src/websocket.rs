@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
-use crate::listen::{self, stopped};
+use crate::listener::{self, stopped};
 use crate::pace::{Api, Pace, Requests};
 use crate::packages::WEBSOCKET;
 use crate::socket::Received;
@@ -84,7 +84,7 @@ const READ_BUFFER: usize = 4 << 10;
 /// Upgrades a request to a connection.
 pub(crate) async fn upgrade(
     State(shared): State<Arc<Shared>>,
-    Extension(peer): Extension<listen::Client>,
+    Extension(peer): Extension<listener::Client>,
     Extension(requester): Extension<Requester>,
     request: WebSocketUpgrade,
 ) -> Response {

@@ -135,7 +135,7 @@ impl Load {
     }
 
     /// Logs skipped frames, at most once a minute.
-    pub(crate) fn tell_late(&mut self, thread: usize) {
+    pub(crate) fn log_late(&mut self, thread: usize) {
         let now = Instant::now();
         let is_recent = |at| now.saturating_duration_since(at) < TELL;
         if self.unlogged == 0 || self.logged.is_some_and(is_recent) {
@@ -246,10 +246,10 @@ mod tests {
     #[test]
     fn a_thread_is_not_told_late_while_nobody_misses_anything() {
         let mut load = Load::new(Arc::default());
-        load.tell_late(0);
+        load.log_late(0);
         assert!(load.logged.is_none());
         load.skipped(1);
-        load.tell_late(0);
+        load.log_late(0);
         assert!(load.logged.is_some());
     }
 

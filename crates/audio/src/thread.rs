@@ -177,7 +177,7 @@ impl DspThread {
                 }
             }
         }
-        self.load.tell_late(self.index);
+        self.load.log_late(self.index);
     }
 
     fn take_commands(&mut self) {

@@ -9,8 +9,8 @@ mod connection;
 pub mod mqtt;
 pub mod nats;
 pub mod rabbitmq;
+mod reports;
 mod stream;
-mod teller;
 mod tls;
 mod verifier;
 

@@ -18,7 +18,7 @@ pub struct Client {
     /// The rights that it has without credentials in its requests.
     rights: Rights,
     /// The number that events call it by.
-    told_id: u64,
+    event_id: u64,
     /// The rooms and mountpoints that requests of an internal client may name.
     scope: TokenScope,
     /// The number of the request that this client makes, see [`Client::asking`].
@@ -91,7 +91,7 @@ impl Client {
     pub fn on_behalf_of(&self, requester: Requester) -> Client {
         Client {
             requester,
-            told_id: next_id(),
+            event_id: next_id(),
             ..self.clone()
         }
     }
@@ -152,7 +152,7 @@ impl Client {
             }),
             requester,
             rights: internal.unwrap_or_default(),
-            told_id: id,
+            event_id: id,
             scope: TokenScope::default(),
             asks: None,
         }
@@ -164,8 +164,8 @@ impl Client {
     }
 
     /// The number that events call it by. Each request of HTTP has its own.
-    pub fn told_id(&self) -> u64 {
-        self.told_id
+    pub fn event_id(&self) -> u64 {
+        self.event_id
     }
 
     /// The transport's package name, such as `janus.transport.websockets`.

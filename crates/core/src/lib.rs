@@ -87,7 +87,7 @@ pub use portunus_tokens::{
 };
 pub use public_file::{PublicFile, PublicFiles};
 pub use recording::{
-    ClientRecording, RecordingNews, SentMedia, Wish, recording_fault, tell_of_recordings,
+    ClientRecording, RecordingNews, SentMedia, Wish, publish_recordings, recording_fault,
 };
 pub use reflected_address::reflected_address;
 pub use registration::{

@@ -99,8 +99,8 @@ impl Handle {
     ) -> Option<Recording> {
         let (tell, format): (Tell, _) = (Arc::new(tell), spec.format);
         let started = self.recorder().start(self.media(), from, open, spec);
-        let recording = self.told_at_once(started, &tell)?;
-        self.tell_of_end(recording.outcome(), &tell);
+        let recording = self.report_failure(started, &tell)?;
+        self.report_end(recording.outcome(), &tell);
         if format != Format::Mjr {
             let handle = self.clone();
             recording.on_complete(move |completed| {
@@ -118,8 +118,8 @@ impl Handle {
     ) -> Option<JointRecording> {
         let (tell, format): (Tell, _) = (Arc::new(tell), spec.format);
         let started = self.recorder().joint(self.media(), spec);
-        let mut recording = self.told_at_once(started, &tell)?;
-        self.tell_of_end(recording.outcome(), &tell);
+        let mut recording = self.report_failure(started, &tell)?;
+        self.report_end(recording.outcome(), &tell);
         if format != Format::Mjr {
             let handle = self.clone();
             recording.on_complete(move |completed| {
@@ -129,7 +129,7 @@ impl Handle {
         Some(recording)
     }
 
-    fn told_at_once<T>(&self, started: Result<T, RecordError>, tell: &Tell) -> Option<T> {
+    fn report_failure<T>(&self, started: Result<T, RecordError>, tell: &Tell) -> Option<T> {
         let failed = |error: &RecordError| {
             tracing::warn!(handle = %self.id(), "not recorded: {error}");
             self.push(None, tell(RecordingNews::Failed(error)), None);
@@ -137,7 +137,7 @@ impl Handle {
         started.inspect_err(failed).ok()
     }
 
-    fn tell_of_end(&self, outcome: portunus_record::Outcome, tell: &Tell) {
+    fn report_end(&self, outcome: portunus_record::Outcome, tell: &Tell) {
         let (handle, tell) = (self.clone(), Arc::clone(tell));
         tokio::spawn(async move {
             if let Some(error) = outcome.failed().await {
@@ -335,7 +335,7 @@ pub async fn recording_fault(
 }
 
 /// Publishes complete files of recordings as events, for as long as the recorder exists.
-pub async fn tell_of_recordings(recorder: Recorder, events: EventBus) {
+pub async fn publish_recordings(recorder: Recorder, events: EventBus) {
     let mut completed = recorder.completed();
     drop(recorder);
     loop {

@@ -135,14 +135,14 @@ impl Session {
     }
 
     /// Publishes the event that `owner` created the session.
-    pub(crate) fn tell_created(&self, owner: &Client) {
+    pub(crate) fn publish_created(&self, owner: &Client) {
         let address = || address(self.id);
         self.events.publish(EventKind::Sessions, None, address, || {
             lifecycle::session_created(owner)
         });
         let mut state = self.state();
         state.is_untold = false;
-        self.tell_end(state);
+        self.publish_end(state);
     }
 
     pub(crate) fn purse(&self) -> &Purse {
@@ -312,12 +312,12 @@ impl Session {
     pub(crate) fn end_handle(&self) {
         let mut state = self.state();
         state.running = state.running.saturating_sub(1);
-        self.tell_end(state);
+        self.publish_end(state);
     }
 
     /// Publishes the end of the session once its creation and all events of its handles are
     /// published.
-    fn tell_end(&self, mut state: MutexGuard<'_, State>) {
+    fn publish_end(&self, mut state: MutexGuard<'_, State>) {
         if state.is_untold || state.running > 0 {
             return;
         }
@@ -387,7 +387,7 @@ impl Session {
             }
             let handles = std::mem::take(&mut state.handles);
             state.ended = Some(how);
-            self.tell_end(state);
+            self.publish_end(state);
             handles
         };
         self.changed.notify_waiters();

@@ -9,10 +9,10 @@ mod error;
 mod format;
 pub mod g711;
 pub mod g722;
+mod input;
 pub mod level;
 mod mix;
 mod participant;
-mod receive;
 pub mod resample;
 mod room;
 mod room_options;
@@ -20,10 +20,10 @@ mod room_options;
 pub use codec::AudioCodec;
 pub use error::CodecError;
 pub use format::{Channels, FRAME, Format, SampleRate};
-pub use participant::{Encoding, ParticipantId, ParticipantOptions, TalkOptions};
-pub use receive::{
+pub use input::{
     Content, IncomingPacket, Played, Receiver, ReceiverOptions, ReceiverStats, Relayed,
 };
+pub use participant::{Encoding, ParticipantId, ParticipantOptions, TalkOptions};
 pub use room::{
     AnnouncementId, AnnouncementSource, AnnouncementState, EncodeJob, MixId, Mixture, NextPacket,
     Output, ParticipantState, Room, RoomError, RoomStats,

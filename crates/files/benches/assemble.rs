@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use portunus_files::Codec;
-use portunus_files::assemble::{
+use portunus_files::assembly::{
     Arrived, Assembler, Coded, Plan, PlannedTrack, Report, Step, StreamKey,
 };
 use portunus_rtp::SeqNo;

@@ -8,7 +8,7 @@
 //! the longest index ([`MAX_INDEX`]).
 #![forbid(unsafe_code)]
 
-pub mod assemble;
+pub mod assembly;
 pub mod bitstream;
 pub mod container;
 pub mod convert;

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use portunus_files::Codec;
-use portunus_files::assemble::{
+use portunus_files::assembly::{
     Arrived, Assembler, Coded, GapReason, Note, PartReason, Plan, PlannedTrack, Report, Step,
     StreamKey,
 };

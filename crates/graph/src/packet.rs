@@ -165,7 +165,7 @@ impl Packet {
 
     /// Whether it can be recognized whether the packet belongs to a keyframe.
     #[inline]
-    pub fn tells_keyframes(&self) -> bool {
+    pub fn shows_keyframes(&self) -> bool {
         !self.is_opaque || self.is_described_outside()
     }
 

@@ -14,7 +14,7 @@ use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
 use portunus_core::{
     Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
-    Services, tell_of_recordings,
+    Services, publish_recordings,
 };
 use portunus_livekit::LiveKit;
 use portunus_media::{MediaError, MediaPlane};
@@ -98,15 +98,21 @@ pub(crate) async fn run(
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let rooms = Rooms::default();
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
-    tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
+    tokio::spawn(publish_recordings(recorder.clone(), bus.clone()));
     let started = async {
         let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        let services = Services::default()
-            .with(audio.clone())
-            .with(rooms.clone())
-            .with(Telephony::default());
-        let plugins = plugins(&mut config, (&media, &recorder), &bus, services).await?;
+        let context = PluginContext {
+            media: media.clone(),
+            recorder: recorder.clone(),
+            outgoing: config.core.outgoing_networks.clone(),
+            events: bus.clone(),
+            services: Services::default()
+                .with(audio.clone())
+                .with(rooms.clone())
+                .with(Telephony::default()),
+        };
+        let plugins = plugins(&mut config, &context).await?;
         Ok::<_, RunError>((turn, plugins))
     };
     let (turn, plugins) = match started.await {
@@ -136,7 +142,7 @@ pub(crate) async fn run(
         },
     );
     // Before any client can connect, so that this event is the first one.
-    gateway.tell_start();
+    gateway.publish_start();
     let metrics = vec![
         Arc::new(audio.clone()) as Arc<dyn MetricsSource>,
         log.metrics(),
@@ -179,7 +185,7 @@ pub(crate) async fn run(
     supervisor::stopping();
     // Ended workers are not stuck.
     drop(watchdog);
-    gateway.tell_end(outcome.as_ref().map_or(0, |signal| signal.number()));
+    gateway.publish_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
         gateway.shutdown().await;
         if let Some(turn) = &turn {
@@ -205,7 +211,7 @@ pub(crate) async fn run(
 }
 
 /// Reports the progress of a drain to systemd. Never returns.
-async fn tell_of_drain(gateway: &Gateway) {
+async fn report_drain(gateway: &Gateway) {
     loop {
         if let Some(status) = gateway.draining() {
             supervisor::draining(status.calls, status.left.unwrap_or_default());
@@ -239,7 +245,7 @@ async fn serve(
         );
         tokio::select! {
             () = gateway.drain_before_end(drain_timeout) => {}
-            () = tell_of_drain(gateway) => {}
+            () = report_drain(gateway) => {}
             signal = signals.end() => {
                 tracing::warn!(signal = signal.name(), "the drain is cut short");
             }
@@ -285,23 +291,15 @@ async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), Event
 
 async fn plugins(
     config: &mut Config,
-    (media, recorder): (&MediaPlane, &Recorder),
-    bus: &EventBus,
-    services: Services,
+    context: &PluginContext,
 ) -> Result<Vec<NamedPlugin>, PluginError> {
-    let context = PluginContext {
-        media: media.clone(),
-        recorder: recorder.clone(),
-        outgoing: config.core.outgoing_networks.clone(),
-        events: bus.clone(),
-        services,
-    };
     let mut plugins = Vec::new();
     for plugin in config.plugins.drain(..) {
         if plugin.is_enabled() {
             let (name, has_events) = (plugin.name(), plugin.has_events());
             let started = plugin.own.start(context.clone()).await?;
-            bus.mute(started.plugin.info().package, !has_events);
+            let package = started.plugin.info().package;
+            context.events.mute(package, !has_events);
             plugins.push((name, started));
         }
     }

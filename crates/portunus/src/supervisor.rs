@@ -9,13 +9,13 @@ const MARGIN: Duration = Duration::from_secs(15);
 
 /// The server runs with its configuration.
 pub(crate) fn ready() {
-    tell(&[NotifyState::Ready, NotifyState::Status("serving")]);
+    notify(&[NotifyState::Ready, NotifyState::Status("serving")]);
 }
 
 /// A reload has started. [`ready`] follows in any case.
 pub(crate) fn reloading() {
     match NotifyState::monotonic_usec_now() {
-        Ok(now) => tell(&[NotifyState::Reloading, now]),
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
         Err(error) => tracing::debug!(%error, "no monotonic clock for systemd"),
     }
 }
@@ -24,7 +24,7 @@ pub(crate) fn reloading() {
 pub(crate) fn draining(calls: usize, left: Duration) {
     let status = format!("draining: calls: {calls}, {} s at most", left.as_secs());
     let more = u32::try_from(MARGIN.as_micros()).unwrap_or(u32::MAX);
-    tell(&[
+    notify(&[
         NotifyState::Stopping,
         NotifyState::Status(&status),
         NotifyState::ExtendTimeoutUsec(more),
@@ -33,20 +33,20 @@ pub(crate) fn draining(calls: usize, left: Duration) {
 
 /// The server ends.
 pub(crate) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("ending calls")]);
+    notify(&[NotifyState::Stopping, NotifyState::Status("ending calls")]);
 }
 
 /// The state for `systemctl status`.
 pub(crate) fn status(text: &str) {
-    tell(&[NotifyState::Status(text)]);
+    notify(&[NotifyState::Status(text)]);
 }
 
 /// Nothing is stuck.
 pub(crate) fn alive() {
-    tell(&[NotifyState::Watchdog]);
+    notify(&[NotifyState::Watchdog]);
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd cannot be told how the server is doing");
     }

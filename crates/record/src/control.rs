@@ -59,7 +59,7 @@ impl Control {
     }
 
     /// Tells the listener of a complete file.
-    pub(crate) fn tell(&self, completed: &Completed) {
+    pub(crate) fn notify(&self, completed: &Completed) {
         if let Some(Listener(listener)) = self.listener.get() {
             listener(completed);
         }

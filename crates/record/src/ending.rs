@@ -62,7 +62,7 @@ impl Ending<'_> {
             whose: whose.as_deref(),
         };
         let completed = complete(self.entry, owner, &shared, done);
-        self.control.tell(&completed);
+        self.control.notify(&completed);
         outcome
     }
 }

@@ -148,7 +148,7 @@ fn the_receivers_estimate_holds_where_it_is_all_there_is() {
     assert!(
         !pair
             .left
-            .told(|feedback| matches!(feedback, Feedback::Remb(_)))
+            .matching_feedback(|feedback| matches!(feedback, Feedback::Remb(_)))
             .is_empty()
     );
     // Padding raises the received rate, so that the receiver can raise its estimate.

@@ -182,7 +182,7 @@ fn a_gap_beyond_repair_asks_for_a_keyframe() {
     pair.send(VIDEO, SeqNo(1_000), 0, &payload(VIDEO, 1_000));
     pair.run(Duration::from_secs(1));
     let keyframe = Feedback::Keyframe { media: VIDEO };
-    assert_eq!(pair.left.told(|f| *f == keyframe).len(), 1);
+    assert_eq!(pair.left.matching_feedback(|f| *f == keyframe).len(), 1);
     let sent = pair.left.connection.media()[VIDEO].sent().unwrap();
     assert_eq!(sent.counters().keyframe_requests, 1);
     let received = pair.right.connection.media()[VIDEO].received().next();
@@ -199,7 +199,7 @@ fn packets_that_are_given_up_ask_for_a_keyframe() {
     talk(&mut pair, 1, 10);
     talk(&mut pair, 15, 500);
     let keyframe = Feedback::Keyframe { media: VIDEO };
-    let asked = pair.left.told(|f| *f == keyframe).len();
+    let asked = pair.left.matching_feedback(|f| *f == keyframe).len();
     assert_eq!(asked, 3, "once, and twice again since none comes");
     let sent = pair.left.connection.media()[VIDEO].sent().unwrap();
     assert_eq!(sent.counters().nacks, 40, "four packets, ten times each");

@@ -81,7 +81,7 @@ fn simulcast_encodings_are_known_by_their_rids() {
     let expected = [2, 2, 0, 0, 1, 1];
     let encodings: Vec<u8> = arrived(&pair).iter().map(|a| a.0).collect();
     assert_eq!(encodings, expected);
-    let told = pair.right.told(|f| {
+    let told = pair.right.matching_feedback(|f| {
         matches!(
             f,
             Feedback::Receiving {
@@ -254,7 +254,9 @@ fn retransmissions_are_made_only_where_they_were_agreed() {
         pair.send_rtcp(&buf[..len]);
     }
     pair.run(TICK * 3);
-    let asked = pair.right.told(|f| matches!(f, Feedback::Nack { .. }));
+    let asked = pair
+        .right
+        .matching_feedback(|f| matches!(f, Feedback::Nack { .. }));
     let seq = SeqNo(20);
     let expected = Feedback::Nack { media: VIDEO, seq };
     assert_eq!(
@@ -303,12 +305,14 @@ fn requests_for_what_was_never_sent_are_bounded() {
         pair.send_rtcp(&buf[..len]);
     }
     pair.run(TICK * 3);
-    let asked = pair.right.told(|f| matches!(f, Feedback::Nack { .. }));
+    let asked = pair
+        .right
+        .matching_feedback(|f| matches!(f, Feedback::Nack { .. }));
     // Only 0 and 17 of these precede the sent packet. Each is retransmitted once per round trip.
     assert_eq!(asked.len(), 2);
     let keyframes = pair
         .right
-        .told(|f| *f == Feedback::Keyframe { media: VIDEO });
+        .matching_feedback(|f| *f == Feedback::Keyframe { media: VIDEO });
     assert_eq!(keyframes.len(), 50);
     let sent = pair.right.connection.media()[VIDEO].sent().unwrap();
     assert_eq!(

@@ -125,7 +125,7 @@ fn sender_reports_tell_the_clock_of_the_stream() {
     for (media, rate) in [(AUDIO, 48_000), (VIDEO, 90_000)] {
         let ours =
             |f: &Feedback| matches!(f, Feedback::SenderReport { media: m, .. } if *m == media);
-        let reports = pair.right.told(ours);
+        let reports = pair.right.matching_feedback(ours);
         assert!((3..=5).contains(&reports.len()), "{}", reports.len());
         for (at, report) in reports {
             let Feedback::SenderReport { clock, .. } = report else {
@@ -157,7 +157,7 @@ fn a_sender_of_many_streams_reports_on_all_of_them() {
     for media in 0..70 {
         let ours =
             |f: &Feedback| matches!(f, Feedback::SenderReport { media: m, .. } if *m == media);
-        let reports = pair.right.told(ours).len();
+        let reports = pair.right.matching_feedback(ours).len();
         // The number of SSRCs is limited.
         assert!(
             reports == if media < 64 { 2 } else { 0 },
@@ -173,7 +173,11 @@ fn a_sender_of_many_streams_reports_on_all_of_them() {
 fn a_cap_is_told_at_once_and_each_second() {
     let mut pair = MediaPair::connected(1, Link::GOOD);
     talk(&mut pair, 1, 130);
-    let told = |pair: &MediaPair, bitrate| pair.left.told(|f| *f == Feedback::Remb(bitrate)).len();
+    let told = |pair: &MediaPair, bitrate| {
+        pair.left
+            .matching_feedback(|f| *f == Feedback::Remb(bitrate))
+            .len()
+    };
     pair.right.connection.set_bitrate(Some(500_000), pair.now);
     pair.run(Duration::from_millis(11));
     assert_eq!(told(&pair, 500_000), 1);
@@ -199,7 +203,9 @@ fn a_cap_set_before_there_is_media_is_told_with_the_first_packet() {
     pair.run(5 * SECOND);
     assert!(pair.left.rtcp.is_empty());
     talk(&mut pair, 1, 4);
-    let caps = pair.left.told(|f| *f == Feedback::Remb(64_000));
+    let caps = pair
+        .left
+        .matching_feedback(|f| *f == Feedback::Remb(64_000));
     assert_eq!(caps.len(), 1);
 }
 
@@ -292,13 +298,13 @@ fn silence_is_told_once_and_its_end_too() {
         let ours = |f: &Feedback| matches!(f, Feedback::Receiving { media: m, .. } if *m == media);
         let told: Vec<bool> = pair
             .right
-            .told(ours)
+            .matching_feedback(ours)
             .iter()
             .map(|(_, f)| matches!(f, Feedback::Receiving { receiving, .. } if *receiving))
             .collect();
         assert_eq!(told, [true, false, true]);
     }
-    let silent = pair.right.told(|f| {
+    let silent = pair.right.matching_feedback(|f| {
         matches!(
             f,
             Feedback::Receiving {
@@ -320,11 +326,14 @@ fn a_slow_link_is_told_on_both_sides() {
     pair.right.echo = false;
     talk(&mut pair, 1, 300);
     let slow = |f: &Feedback| matches!(f, Feedback::SlowLink { .. });
-    assert!(pair.left.told(slow).is_empty() && pair.right.told(slow).is_empty());
+    assert!(
+        pair.left.matching_feedback(slow).is_empty()
+            && pair.right.matching_feedback(slow).is_empty()
+    );
     pair.network.link.loss = 0.3;
     talk(&mut pair, 301, 300);
     for (side, up) in [(&pair.left, false), (&pair.right, true)] {
-        let told = side.told(|f| {
+        let told = side.matching_feedback(|f| {
             matches!(f, Feedback::SlowLink { media: AUDIO, uplink, lost } if *uplink == up && *lost >= 4)
         });
         assert!((1..=4).contains(&told.len()), "{told:?}");

@@ -105,7 +105,7 @@ impl UdpPair {
     }
 
     /// Sends RTCP to the server, if its port is known.
-    pub fn tell(&self, compound: &[u8]) {
+    pub fn send_rtcp(&self, compound: &[u8]) {
         if let Some((_, rtcp)) = self.server {
             // It may get lost on its way as well.
             let _ = self.rtcp.try_send_to(compound, rtcp);

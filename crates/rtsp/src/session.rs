@@ -129,7 +129,7 @@ impl Session {
                     match &self.receiving {
                         Receiving::Udp(pairs) => {
                             if let Some(pair) = pairs.get(medium) {
-                                pair.tell(&packet);
+                                pair.send_rtcp(&packet);
                             }
                         }
                         Receiving::Tcp(channels) => {

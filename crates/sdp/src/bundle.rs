@@ -3,7 +3,7 @@
 use sdp_types::Session as Sdp;
 
 use crate::description::Media;
-use crate::parse::{find, values};
+use crate::media_lines::{find, values};
 
 /// Returns the active m-lines that are in no BUNDLE group with the first active one.
 pub(crate) fn outside(sdp: &Sdp, media: &[Media]) -> Vec<usize> {

@@ -8,8 +8,8 @@ use sdp_types::Session as Sdp;
 use crate::bundle;
 use crate::description::{Attribute, Description, Media, Msid, Origin};
 use crate::error::SdpError;
+use crate::media_lines::{self, PtSet, find, values};
 use crate::negotiated::{Fingerprint, FingerprintHash, IceCredentials, Kind, RemoteSsrc};
-use crate::parse::{self, PtSet, find, values};
 use crate::simulcast::{
     OfferedRid, RidCollector, RidOrder, Simulcast, SimulcastForm, SsrcCollector,
 };
@@ -146,11 +146,11 @@ impl RemoteDescription {
             .flatten()
             .map(|(_, repair)| *repair)
             .collect();
-        let all_codecs = parse::payload_types(&sdp);
+        let all_codecs = media_lines::payload_types(&sdp);
         let mids = mids_of(&sdp, kind, slots)?;
         let lines = sdp.medias.iter().enumerate().zip(mids);
         for (((index, line), mid), rtx) in lines.zip(&all_rtx) {
-            let mut parsed = parse::media(line, index, mid, &sdp.attributes)?;
+            let mut parsed = media_lines::media(line, index, mid, &sdp.attributes)?;
             parsed.msid = msid_of(line, index)?;
             // A number that is a codec on one m-line and a repair on another would be ambiguous on
             // one transport.
@@ -191,7 +191,7 @@ impl RemoteDescription {
                 address: sdp.origin.unicast_address,
             },
             name: sdp.session_name.trim().to_owned(),
-            attributes: parse::passed_on(&sdp.attributes).collect::<Vec<Attribute>>(),
+            attributes: media_lines::passed_on(&sdp.attributes).collect::<Vec<Attribute>>(),
             media,
         };
         let rid_order = RidOrder::default();
@@ -220,17 +220,17 @@ type RtxLine = Vec<(Pt, Pt)>;
 
 /// Returns the RTX payload types of an m-line and those that they repair.
 fn rtx_of(line: &sdp_types::Media) -> RtxLine {
-    let repairs = parse::rtx_payload_types(line);
+    let repairs = media_lines::rtx_payload_types(line);
     let mut pairs = RtxLine::new();
     for value in values(&line.attributes, "fmtp") {
-        let Some((pt, parameters)) = parse::payload_value(value) else {
+        let Some((pt, parameters)) = media_lines::payload_value(value) else {
             continue;
         };
         let apt = parameters.split(';').find_map(|parameter| {
             let (name, value) = parameter.split_once('=')?;
             name.trim()
                 .eq_ignore_ascii_case("apt")
-                .then(|| parse::payload_type(value.trim()))?
+                .then(|| media_lines::payload_type(value.trim()))?
         });
         if let Some(apt) = apt
             && repairs.contains(pt)
@@ -360,7 +360,7 @@ fn facts_of(line: &sdp_types::Media, rtx: Vec<(Pt, Pt)>) -> RemoteMedia {
         nack,
         sctp_port: sctp_port
             .and_then(|port| u16::try_from(port).ok())
-            .filter(|_| parse::kind(line) == Some(Kind::Data))
+            .filter(|_| media_lines::kind(line) == Some(Kind::Data))
             .unwrap_or(DEFAULT_SCTP_PORT),
         max_message_size,
     }

@@ -4,7 +4,7 @@ use portunus_rtp::Pt;
 
 use crate::codecs::CodecSpec;
 use crate::description::Media;
-use crate::parse::PtSet;
+use crate::media_lines::PtSet;
 
 /// The repairs of payload types: the same on all m-lines and in all offers.
 #[derive(Debug, Clone, Default)]

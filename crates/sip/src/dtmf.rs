@@ -58,7 +58,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
 
-    fn told(content_type: &str, body: &str) -> Option<char> {
+    fn key_of(content_type: &str, body: &str) -> Option<char> {
         let mut request = info(Method::Info);
         request.set_body(content_type, body);
         key(&request)
@@ -85,7 +85,7 @@ mod tests {
             ("5", None),
             ("", None),
         ] {
-            assert_eq!(told("application/dtmf-relay", body), expected, "{body:?}");
+            assert_eq!(key_of("application/dtmf-relay", body), expected, "{body:?}");
         }
         for (body, expected) in [
             ("5", Some('5')),
@@ -95,13 +95,13 @@ mod tests {
             ("", None),
         ] {
             let content_type = "Application/DTMF;charset=utf-8";
-            assert_eq!(told(content_type, body), expected, "{body:?}");
+            assert_eq!(key_of(content_type, body), expected, "{body:?}");
         }
     }
 
     #[test]
     fn nothing_else_tells_keys() {
-        assert_eq!(told("text/plain", "5"), None);
+        assert_eq!(key_of("text/plain", "5"), None);
         assert_eq!(key(&info(Method::Info)), None);
         let mut message = info(Method::Message);
         message.set_body("application/dtmf", "5");

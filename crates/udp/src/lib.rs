@@ -40,15 +40,15 @@
 
 mod address;
 mod control;
-mod receive;
-mod send;
+mod receiver;
+mod sender;
 mod socket;
 mod thread;
 
-pub use receive::{ReceiveBatch, Received};
+pub use receiver::{ReceiveBatch, Received};
 #[cfg(feature = "testing")]
-pub use send::Diverted;
-pub use send::{DATAGRAM_BYTES, Destination, SendBatch, SendCounters};
+pub use sender::Diverted;
+pub use sender::{DATAGRAM_BYTES, Destination, SendBatch, SendCounters};
 pub use socket::{
     Exit, Outlet, Socket, ask_receive_buffer, enable_gro, enable_timestamps, keep_errors,
     take_errors,

@@ -11,7 +11,7 @@ use portunus_resources::{
 };
 use serde_json::{Map, Value};
 
-use crate::forward::StaticForwarder;
+use crate::forwarder_options::StaticForwarder;
 use crate::options::{OPTIONS, RoomOptions, is_type, sampling_rate};
 use crate::refusal::Refusal;
 

@@ -3,13 +3,13 @@
 //! media plane routes them like any source.
 #![forbid(unsafe_code)]
 
-mod attached;
 mod broadcast;
+mod client_handle;
 mod codec;
 mod config;
-mod forward;
+mod forwarder_options;
 mod line;
-mod manage;
+mod management;
 mod options;
 mod plugin;
 mod refusal;

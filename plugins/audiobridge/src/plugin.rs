@@ -16,7 +16,7 @@ use portunus_telephony::Telephony;
 use serde_json::Value;
 
 use crate::PACKAGE;
-use crate::attached::Attached;
+use crate::client_handle::Attached;
 use crate::config::AudioBridgeConfig;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};

@@ -75,7 +75,7 @@ impl Echo {
             self.handle.check_recording(None, name)?;
         }
         self.settings.apply(&request);
-        self.tell_of_layers_in_place(&request);
+        self.send_present_layers(&request);
         let local = match &message.jsep {
             None => {
                 self.apply_to_routes();
@@ -120,7 +120,7 @@ impl Echo {
     }
 
     /// Tells a client that requests its present layers, because no event will follow.
-    fn tell_of_layers_in_place(&self, request: &Configure) {
+    fn send_present_layers(&self, request: &Configure) {
         let (simulcast, svc) = match self.layers {
             Layers::None => return,
             Layers::Simulcast => (self.current, Layer::default()),

@@ -1,5 +1,6 @@
 //! Accounts, and the pages that share them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::equal_in_constant_time;
@@ -94,7 +95,7 @@ impl AccountSpec {
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) id: AccountId,
-    pub(crate) spec: AccountSpec,
+    pub(crate) spec: Arc<AccountSpec>,
     pub(crate) status: RegistrationStatus,
     /// The pages that have registered it, oldest first, without their helpers.
     pub(crate) pages: Vec<PageId>,

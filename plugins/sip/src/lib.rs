@@ -3,12 +3,13 @@
 #![forbid(unsafe_code)]
 
 mod account;
-mod attached;
 mod call;
+mod client_handle;
 mod commands;
 mod config;
 mod counts;
 mod descriptions;
+mod directory;
 mod endpoint;
 mod events;
 mod failure;
@@ -17,6 +18,7 @@ mod headers;
 mod limits;
 mod media;
 mod page;
+mod phone;
 mod phones;
 mod plugin;
 mod profile;

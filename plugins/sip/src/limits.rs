@@ -1,4 +1,5 @@
-//! Limits of clients without the right to administer.
+//! Limits of all phones together: those of transfers, and those of clients without the right to
+//! administer.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,6 +14,12 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// The maximum number of clients that are counted separately. All others share one count.
 const MAX_CLIENTS: usize = 10_000;
+
+/// The maximum number of transfers that peers ask for.
+pub(crate) const MAX_TRANSFERS: usize = 1_000;
+
+/// The maximum number of those from outside of calls. The rest is reserved for calls.
+pub(crate) const MAX_OUTSIDE_TRANSFERS: usize = MAX_TRANSFERS / 2;
 
 /// The recent requests of clients.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use portunus_audio::AudioThreads;
 use portunus_call::{
@@ -13,6 +12,7 @@ use portunus_core::media::MediaPlane;
 use portunus_core::sdp::plain::{FarSession, PlainSession};
 use portunus_core::sdp::{Direction, Kind};
 use portunus_core::{Handle, Jsep, JsepError, LocalJsep, PendingOffer};
+use portunus_sip::agent::CallId;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -22,16 +22,11 @@ use crate::refusal::Refusal;
 /// The maximum number of media events that wait, over all calls.
 const NEWS: usize = 4_096;
 
-/// The id of media in their events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct MediaKey(u64);
-
 /// The settings that the media of all calls share.
 #[derive(Clone)]
 pub(crate) struct MediaContext {
     settings: Arc<CallSettings>,
-    news: mpsc::Sender<(MediaKey, CallNews)>,
-    keys: Arc<AtomicU64>,
+    news: mpsc::Sender<(CallId, CallNews)>,
 }
 
 impl MediaContext {
@@ -41,7 +36,7 @@ impl MediaContext {
         config: &SipConfig,
         (media, audio): (MediaPlane, Option<AudioThreads>),
         sip: Option<IpAddr>,
-    ) -> (Self, mpsc::Receiver<(MediaKey, CallNews)>) {
+    ) -> (Self, mpsc::Receiver<(CallId, CallNews)>) {
         let address = config.media_address().or(sip);
         let address = address.filter(|address| !address.is_unspecified());
         let address = address.unwrap_or_else(|| media.address());
@@ -64,7 +59,6 @@ impl MediaContext {
         let context = MediaContext {
             settings: Arc::new(settings),
             news,
-            keys: Arc::default(),
         };
         (context, told)
     }
@@ -73,15 +67,13 @@ impl MediaContext {
         &self.settings
     }
 
-    fn open(&self, handle: &Handle) -> CallSide {
-        let key = MediaKey(self.keys.fetch_add(1, Ordering::Relaxed));
+    fn open(&self, call: CallId, handle: &Handle) -> CallSide {
         let news = self.news.clone();
         let tell = move |event| {
             // Events beyond the limit are lost.
-            let _ = news.try_send((key, event));
+            let _ = news.try_send((call, event));
         };
         CallSide {
-            key,
             media: CallMedia::new(self.settings.clone(), handle.clone(), tell),
             srtp: None,
             client_waits: false,
@@ -160,7 +152,7 @@ impl Fault {
     }
 
     /// Whether clients learn of a call that is refused for this: its description can be read.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_shown(&self) -> bool {
         match self {
             Fault::Call(CallError::Sdp(error)) => error.is_unusable(),
             Fault::Call(CallError::Network(_) | CallError::Family(_)) => true,
@@ -205,7 +197,6 @@ pub(crate) struct PageOffer<'a> {
 
 /// The media of a page's call.
 pub(crate) struct CallSide {
-    key: MediaKey,
     media: CallMedia,
     /// The SRTP policy of the page.
     srtp: Option<SrtpPolicy>,
@@ -218,10 +209,6 @@ pub(crate) struct CallSide {
 }
 
 impl CallSide {
-    pub(crate) fn key(&self) -> MediaKey {
-        self.key
-    }
-
     /// Parses and checks an offer of a peer.
     pub(crate) fn check_offer(sdp: &str, settings: &CallSettings) -> Result<FarSession, Fault> {
         let far = FarSession::parse(sdp)?;
@@ -235,11 +222,12 @@ impl CallSide {
     /// address `peer`.
     pub(crate) fn calling(
         context: &MediaContext,
+        call: CallId,
         handle: &Handle,
         offer: PageOffer<'_>,
         peer: Option<IpAddr>,
     ) -> Result<(Self, String), Fault> {
-        let mut side = context.open(handle);
+        let mut side = context.open(call, handle);
         if let Some(peer) = peer {
             side.media.expect_at(peer);
         }
@@ -253,10 +241,11 @@ impl CallSide {
     /// Starts the media of a call by a peer. Returns the offer for the page.
     pub(crate) fn called(
         context: &MediaContext,
+        call: CallId,
         handle: &Handle,
         offer: &FarSession,
     ) -> Result<(Self, LocalJsep), Fault> {
-        let mut side = context.open(handle);
+        let mut side = context.open(call, handle);
         let taken = side.media.take_parsed_offer(offer, None)?;
         Ok((side, taken.jsep))
     }

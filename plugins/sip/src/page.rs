@@ -178,12 +178,12 @@ impl Page {
     }
 
     /// Sends an event. In a call, it has the transaction of the request that began it.
-    pub(crate) fn tell(&self, result: Object, jsep: Option<LocalJsep>) {
-        self.tell_data(self.data().with("result", result), jsep);
+    pub(crate) fn send(&self, result: Object, jsep: Option<LocalJsep>) {
+        self.send_data(self.data().with("result", result), jsep);
     }
 
     /// Sends an event with members beside the result.
-    pub(crate) fn tell_data(&self, data: Object, jsep: Option<LocalJsep>) {
+    pub(crate) fn send_data(&self, data: Object, jsep: Option<LocalJsep>) {
         let transaction = self
             .call
             .as_ref()

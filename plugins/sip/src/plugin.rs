@@ -1,7 +1,7 @@
 //! The plugin, its start and its tasks.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -11,18 +11,18 @@ use portunus_core::{
     Asked, ConfiguredPlugin, FieldError, Fields, Handle, MissingService, Plugin, PluginContext,
     PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
-use portunus_sip::agent::AgentEvent;
+use portunus_sip::agent::{AgentEvent, CallId};
 use portunus_sip::net::{Endpoint, StartError, Status};
 use portunus_telephony::Telephony;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::attached::Attached;
+use crate::client_handle::Attached;
 use crate::commands::Commands;
 use crate::config::SipConfig;
 use crate::counts::gauges;
-use crate::media::{MediaContext, MediaKey};
+use crate::media::MediaContext;
 use crate::phones::Phones;
 use crate::requests::Request;
 use crate::shared::Shared;
@@ -31,7 +31,7 @@ use crate::trunk::{TrunkMeans, Trunks};
 
 /// The plugin, with its SIP stack.
 pub struct Sip {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     status: Box<dyn Fn() -> Status + Send + Sync>,
     /// `None` for the SIP stack of a test.
     endpoint: Option<Endpoint>,
@@ -110,11 +110,10 @@ impl Sip {
         context: MediaContext,
         (commands, trunks): (Commands, Option<Trunks>),
         mut events: mpsc::Receiver<AgentEvent>,
-        mut news: mpsc::Receiver<(MediaKey, CallNews)>,
+        mut news: mpsc::Receiver<(CallId, CallNews)>,
     ) -> Self {
         let config = Arc::new(config);
-        let phones =
-            Arc::new_cyclic(|own| Mutex::new(Phones::new(config, context, commands, own.clone())));
+        let phones = Phones::new(config, context, commands);
         let shared = Arc::new(Shared::new(phones, trunks));
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
@@ -125,9 +124,9 @@ impl Sip {
         });
         let own = Arc::downgrade(&shared);
         tokio::spawn(async move {
-            while let Some((key, news)) = news.recv().await {
+            while let Some((call, news)) = news.recv().await {
                 let Some(shared) = own.upgrade() else { return };
-                shared.phones().media_event(key, news);
+                shared.phones().media_event(call, news);
             }
         });
         tokio::spawn(ticks(Arc::downgrade(&shared)));
@@ -209,7 +208,7 @@ impl Plugin for Sip {
     }
 
     fn set_draining(&self, is_on: bool) {
-        self.shared.phones().draining = is_on;
+        self.shared.phones().set_draining(is_on);
         if let Some(mut trunks) = self.shared.trunks() {
             trunks.draining = is_on;
         }

@@ -13,14 +13,15 @@ use crate::trunk::Trunks;
 
 /// The state that all handles of the plugin share.
 pub(crate) struct Shared {
-    phones: Arc<Mutex<Phones>>,
-    /// `None` without trunks. Lock order: neither lock is taken while the other is held.
+    phones: Arc<Phones>,
+    /// `None` without trunks. Lock order: this lock is not taken while one of a phone is held, nor
+    /// the other way around.
     trunks: Option<Mutex<Trunks>>,
     pub(crate) counts: Counts,
 }
 
 impl Shared {
-    pub(crate) fn new(phones: Arc<Mutex<Phones>>, trunks: Option<Trunks>) -> Self {
+    pub(crate) fn new(phones: Arc<Phones>, trunks: Option<Trunks>) -> Self {
         Shared {
             phones,
             trunks: trunks.map(Mutex::new),
@@ -28,8 +29,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn phones(&self) -> MutexGuard<'_, Phones> {
-        self.phones.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn phones(&self) -> &Phones {
+        &self.phones
     }
 
     /// Handles an event of the SIP stack.

@@ -118,7 +118,7 @@ impl SipMessage {
 
     /// Returns the member `headers` of an event for a page with these prefixes, or `None` without
     /// prefixes.
-    pub(crate) fn told(&self, prefixes: &Prefixes) -> Option<serde_json::Value> {
+    pub(crate) fn shown_headers(&self, prefixes: &Prefixes) -> Option<serde_json::Value> {
         let headers = self.headers().iter();
         prefixes.pick(headers.map(|header| (header.name(), header.value())))
     }

@@ -8,7 +8,7 @@
 mod bounds;
 mod broadcast;
 mod config;
-mod manage;
+mod management;
 mod mountpoint;
 mod plugin;
 mod refusal;

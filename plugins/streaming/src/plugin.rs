@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
 use crate::config::{ConfiguredMountpoint, PACKAGE, StreamingConfig};
-use crate::manage;
+use crate::management;
 use crate::refusal::Refusal;
 use crate::requests::Request;
 use crate::shared::Shared;
@@ -68,7 +68,7 @@ impl Streaming {
             mountpoints,
             next_client: AtomicU64::new(1),
         });
-        manage::create_all(&shared, first, &sources).await;
+        management::create_all(&shared, first, &sources).await;
         Ok(Streaming { shared })
     }
 }
@@ -137,7 +137,7 @@ impl Plugin for Streaming {
             Err(refusal) => return Some(Reply::Success(refusal.to_json())),
         };
         let (shared, administrator) = (self.shared.clone(), Asker::administrator());
-        Some(manage::reply(shared, asked, body, administrator))
+        Some(management::reply(shared, asked, body, administrator))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

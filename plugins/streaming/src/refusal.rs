@@ -81,7 +81,7 @@ impl Refusal {
 
     /// Hides which ports are in use from a client without the right to create: it may not inspect
     /// the server's network.
-    pub(crate) fn told_to(self, rights: Rights) -> Self {
+    pub(crate) fn shown_to(self, rights: Rights) -> Self {
         match self {
             Refusal::Ports { mid, error } if !rights.may(Right::Create) => {
                 tracing::debug!(mid, error, "a mountpoint's ports cannot be had");

@@ -11,7 +11,7 @@ use portunus_resources::{Answer, Asker};
 use serde_json::{Value, json};
 
 use crate::guest::Guest;
-use crate::manage::{reply, requested_name};
+use crate::management::{reply, requested_name};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Membership, Negotiation};
 use crate::shared::Shared;

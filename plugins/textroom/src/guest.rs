@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::manage::success;
+use crate::management::success;
 use crate::pace::Pace;
 use crate::refusal::Refusal;
 use crate::requests::Membership;

@@ -6,7 +6,7 @@
 mod client_handle;
 mod config;
 mod guest;
-mod manage;
+mod management;
 mod options;
 mod pace;
 mod plugin;

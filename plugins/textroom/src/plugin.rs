@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::client_handle::ClientHandle;
 use crate::config::{ConfiguredRoom, TextRoomConfig};
-use crate::manage::{reply, requested_name};
+use crate::management::{reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Negotiation};

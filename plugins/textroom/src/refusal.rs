@@ -119,15 +119,15 @@ impl Refusal {
 
     /// Returns the answer for the client.
     pub(crate) fn to_object(&self) -> Object {
-        self.told_as("error")
+        self.to_form("error")
     }
 
     /// Returns the answer of the API to a request that could not be read.
     pub(crate) fn to_event(&self) -> Object {
-        self.told_as("event")
+        self.to_form("event")
     }
 
-    fn told_as(&self, kind: &str) -> Object {
+    fn to_form(&self, kind: &str) -> Object {
         Object::new()
             .with("textroom", kind)
             .with("error_code", self.code())

@@ -11,7 +11,7 @@ use portunus_room::{
 };
 use serde_json::Value;
 
-use crate::show::Show;
+use crate::messages::Show;
 
 /// A client with a handle.
 #[derive(Debug)]
@@ -89,13 +89,13 @@ impl Connection for Client {
 }
 
 impl room::Client for Client {
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+    fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let write = || Show::new(self.ids, told.room).notice(&told.notice);
         match offer {
             Some(_) => self.handle.push(None, write(), offer),
             None => {
                 let notice = told.written(|| Notice::new(write()));
-                self.handle.tell_notice(&notice);
+                self.handle.send_notice(&notice);
             }
         }
     }

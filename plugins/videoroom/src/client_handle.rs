@@ -14,13 +14,13 @@ use portunus_room::{
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::messages::Show;
 use crate::options::DoorOptions;
-use crate::read::{self, ConfigureRequest, JoinRequest};
 use crate::refusal::Refusal;
 use crate::requests::Participation;
+use crate::requests::fields::{self, ConfigureRequest, JoinRequest};
 use crate::room::{Door, Room};
 use crate::shared::Shared;
-use crate::show::Show;
 
 /// A handle as long as its client is there.
 pub(crate) struct ClientHandle {
@@ -114,7 +114,7 @@ impl ClientHandle {
         let (client, key) = (self.client.clone(), self.client.key());
         let (jsep, is_watch) = (message.jsep.as_ref(), request == Participation::Watch);
         self.role = if is_watch {
-            let watch = read::watch(fields, ids)?;
+            let watch = fields::watch(fields, ids)?;
             let local = state.watch(client, &watch, jsep, by_secret)?;
             self.push(message, self.show(&state).attached(key), Some(local));
             Role::Subscriber(place)
@@ -130,7 +130,7 @@ impl ClientHandle {
                     return Err(Refusal::Invalid("A subscriber does not offer"));
                 }
                 "subscriber" => {
-                    let (join, feed) = read::join_subscriber(fields, ids)?;
+                    let (join, feed) = fields::join_subscriber(fields, ids)?;
                     let offer = state.join_subscriber(client, join, by_secret)?;
                     let show = self.show(&state);
                     let attached = show.attached(key);
@@ -161,7 +161,7 @@ impl ClientHandle {
         asker: &Asker,
     ) -> Result<PersonId, Refusal> {
         let (fields, ids) = (Fields(&message.body), self.shared.rooms.ids());
-        let id = read::wanted_id(fields, ids)?;
+        let id = fields::wanted_id(fields, ids)?;
         let joining: JoinRequest<'_> = fields.read()?;
         let configure = match request {
             Participation::JoinAndConfigure => Some(ConfigureRequest::read(fields, asker.rights)?),
@@ -170,7 +170,7 @@ impl ClientHandle {
         if !by_secret {
             door.allowed.check(joining.token)?;
         }
-        let id = id.unwrap_or_else(|| read::free_id(state, ids));
+        let id = id.unwrap_or_else(|| fields::free_id(state, ids));
         let join = Join {
             id: id.clone(),
             profile: joining.profile,
@@ -270,7 +270,7 @@ impl ClientHandle {
                 self.push(message, event.with_all(agreed), configured.answer);
                 self.notify_configured(&state, id);
                 if configured.changed {
-                    state.tell_updated(id);
+                    state.send_updated(id);
                 }
             }
             Participation::Unpublish => {
@@ -339,7 +339,7 @@ impl ClientHandle {
                 (self.show(room).event().with("paused", "ok"), None)
             }
             Participation::Configure => {
-                let configure = read::subscriber_configure(fields)?;
+                let configure = fields::subscriber_configure(fields)?;
                 let outcome = room.configure_subscriber(key, &configure)?;
                 let configured = self.show(room).event().with("configured", "ok");
                 match outcome {
@@ -350,17 +350,17 @@ impl ClientHandle {
                 }
             }
             Participation::Subscribe | Participation::Unsubscribe | Participation::Update => {
-                let change = read::change(fields, ids, request)?;
+                let change = fields::change(fields, ids, request)?;
                 let outcome = room.change(key, change)?;
                 let show = self.show(room);
                 match outcome {
-                    Outcome::Done => (show.told("updated"), None),
-                    Outcome::Later => (show.told("updating"), None),
+                    Outcome::Done => (show.head("updated"), None),
+                    Outcome::Later => (show.head("updating"), None),
                     Outcome::Offer(offer) => (show.offered(key), Some(offer)),
                 }
             }
             Participation::Switch => {
-                let switch = read::switch(fields, ids)?;
+                let switch = fields::switch(fields, ids)?;
                 let feed = match &switch {
                     Switch::Feed(feed) => Some(feed.clone()),
                     Switch::Streams(_) => None,

@@ -10,15 +10,14 @@ mod client;
 mod client_handle;
 mod config;
 mod directory;
-mod manage;
+mod management;
+mod messages;
 mod options;
 mod plugin;
-mod read;
 mod refusal;
 mod requests;
 mod room;
 mod shared;
-mod show;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
 pub use plugin::VideoRoom;

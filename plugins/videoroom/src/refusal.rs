@@ -80,7 +80,7 @@ impl Refusal {
             Refusal::AlreadyJoined => 425,
             Refusal::NoSuchRoom(_) => 426,
             Refusal::RoomExists(_) => 427,
-            Refusal::Room(refusal) => told(refusal).0,
+            Refusal::Room(refusal) => code_and_member(refusal).0,
             Refusal::Field(FieldError::Missing(_)) | Refusal::Codec(_) => 429,
             Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Value { .. } => 430,
@@ -141,7 +141,7 @@ impl From<resources::Refusal> for Refusal {
 }
 
 /// Returns the `error_code` of a refusal of the room, and the member that it concerns.
-const fn told(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
+const fn code_and_member(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
     match refusal {
         room::Refusal::LinesOfClient => (423, None),
         room::Refusal::NotInRoom => (426, None),
@@ -176,7 +176,7 @@ const fn told(refusal: &room::Refusal) -> (u16, Option<&'static str>) {
 
 /// Returns the text of a refusal of the room.
 fn text(refusal: &room::Refusal) -> String {
-    match told(refusal) {
+    match code_and_member(refusal) {
         (_, Some(member)) => format!("Invalid value ({member}: {refusal})"),
         (433, None) => format!("Unauthorized ({refusal})"),
         (_, None) => refusal.to_string(),

@@ -12,8 +12,8 @@ use portunus_room::{FileNames, Room as Conference, Setup};
 use crate::client::Watchers;
 use crate::config::{ConfiguredRoom, VideoRoomConfig};
 use crate::options::RoomOptions;
-use crate::read::person;
 use crate::refusal::Refusal;
+use crate::requests::fields::person;
 use crate::room::{Door, Room};
 
 pub(crate) const PACKAGE: &str = "janus.plugin.videoroom";

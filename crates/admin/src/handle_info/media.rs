@@ -27,7 +27,7 @@ pub(super) fn all(connection: &ConnectionFacts, stats: &PeerStats) -> Value {
             local: find(&local, media.mid),
             remote: find(&remote, media.mid),
         };
-        (media.mid.as_str().to_owned(), line.told())
+        (media.mid.as_str().to_owned(), line.to_json())
     };
     Value::Object(stats.media.iter().map(line).collect::<Map<_, _>>())
 }
@@ -46,7 +46,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn told(&self) -> Value {
+    fn to_json(&self) -> Value {
         let media = self.media;
         let kind = match media.kind {
             Kind::Audio => "audio",

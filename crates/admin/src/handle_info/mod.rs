@@ -32,7 +32,7 @@ pub(super) async fn handle_info(
     let connection = facts.connection.as_ref().filter(|_| !plugin_only);
     let (plugin, stats) = tokio::join!(plugin_state(handle), stats_of(gateway, connection));
     let id = handle.id().to_json(gateway.config().string_ids);
-    let told = SessionState::of(gateway, session).told();
+    let told = SessionState::of(gateway, session).into_json();
     let info = Object::new()
         .with_all(told)
         .with("handle_id", id.clone())
@@ -70,7 +70,7 @@ impl SessionState {
         }
     }
 
-    fn told(self) -> Value {
+    fn into_json(self) -> Value {
         json!({
             "session_id": self.id,
             "session_last_activity": self.last_activity,
@@ -93,7 +93,10 @@ fn peer_connection(
             .with("sdps", json!({}))
             .with_some("pending-trickles", some(facts.early))
             .with("queued-packets", 0)
-            .with("diagnosis", told(facts.last_cause.clone().map(Cause::from)));
+            .with(
+                "diagnosis",
+                diagnosis(facts.last_cause.clone().map(Cause::from)),
+            );
     };
     let (lite, controlling) = (gateway.facts().ice_lite, stats.ice.controlling);
     let role = if controlling {
@@ -125,10 +128,10 @@ fn peer_connection(
         )
         .with_all(capture(&stats))
         .with("webrtc", webrtc::webrtc(gateway, connection, &stats))
-        .with("diagnosis", told(causes))
+        .with("diagnosis", diagnosis(causes))
 }
 
-fn told(causes: impl IntoIterator<Item = Cause>) -> Value {
+fn diagnosis(causes: impl IntoIterator<Item = Cause>) -> Value {
     let causes = causes.into_iter();
     causes
         .map(|cause| json!({ "cause": cause.code, "text": cause.text }))

@@ -73,7 +73,7 @@ fn add(stored: &StoredTokens, fields: Fields<'_>, packages: &[&str]) -> Result<O
     added.map_err(|TooManyTokens| {
         ApiError::Unknown(format!("Too many tokens (at most {MAX_STORED})"))
     })?;
-    Ok(told(opened))
+    Ok(plugins_json(opened))
 }
 
 fn allow(stored: &StoredTokens, fields: Fields<'_>, packages: &[&str]) -> Result<Object, ApiError> {
@@ -127,7 +127,7 @@ fn change_plugins(
         })
     });
     match changed {
-        Ok(()) => outcome.map(told),
+        Ok(()) => outcome.map(plugins_json),
         // The token existed, so none was added.
         Err(TooManyTokens) => Err(ApiError::TokenNotFound(token.to_owned())),
     }
@@ -161,7 +161,7 @@ fn remove(stored: &StoredTokens, fields: Fields<'_>, _: &[&str]) -> Result<Objec
     }
 }
 
-fn told(plugins: BTreeSet<String>) -> Object {
+fn plugins_json(plugins: BTreeSet<String>) -> Object {
     let plugins = Vec::from_iter(plugins);
     Object::new().with("data", Object::new().with("plugins", plugins))
 }

@@ -16,13 +16,13 @@ use crate::bodies::RequestBody;
 use crate::http::exchange::{self, Path, empty, json_response, unsupported};
 use crate::http::{Shared, cors};
 use crate::pace::Api;
-use crate::{listen, notifications, websocket};
+use crate::{listener, notifications, websocket};
 
 /// Answers requests at the base path and below it. A WebSocket may be opened there.
 pub(super) async fn entry(
     State(shared): State<Arc<Shared>>,
     Extension(administration): Extension<Administration>,
-    connection: Option<Extension<listen::Client>>,
+    connection: Option<Extension<listener::Client>>,
     Extension(requester): Extension<Requester>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     request: Request,
@@ -34,7 +34,7 @@ pub(super) async fn entry(
         return websocket::upgrade(state, connection, Extension(requester), upgrade).await;
     }
     let caller = shared.client.on_behalf_of(requester);
-    let purse = listen::purse(connection.as_ref());
+    let purse = listener::purse(connection.as_ref());
     if let Some(Extension(connection)) = connection {
         let events = shared.gateway.events();
         notifications::request(events, &caller, Api::Admin, connection.address);

@@ -10,7 +10,7 @@ mod lane;
 mod mqtt;
 mod nats;
 mod rabbitmq;
-mod serve;
+mod transport;
 
 pub use mqtt::{MqttApi, MqttConfig};
 pub use nats::{NatsApi, NatsConfig};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use mqtt::{MQTT, Mqtt};
 pub(crate) use nats::{NATS, Nats};
 pub(crate) use rabbitmq::{RABBITMQ, Rabbit};
-pub(crate) use serve::{Shared, serve};
+pub(crate) use transport::{Shared, serve};
 
 use crate::pace::Api;
 

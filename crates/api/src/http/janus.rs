@@ -16,12 +16,12 @@ use super::exchange::{self, Path, empty, json_response, reply_response, transact
 use super::{Shared, cors};
 use crate::bodies::RequestBody;
 use crate::pace::Api;
-use crate::{listen, notifications, websocket};
+use crate::{listener, notifications, websocket};
 
 /// Answers requests at the base path and below it. A WebSocket may be opened there.
 pub(crate) async fn entry(
     State(shared): State<Arc<Shared>>,
-    client: Option<Extension<listen::Client>>,
+    client: Option<Extension<listener::Client>>,
     Extension(requester): Extension<Requester>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
     request: Request,
@@ -33,7 +33,7 @@ pub(crate) async fn entry(
         }
         (_, connection) => {
             let client = shared.client.on_behalf_of(requester);
-            let purse = listen::purse(connection.as_ref());
+            let purse = listener::purse(connection.as_ref());
             if let Some(Extension(connection)) = connection {
                 let events = shared.gateway.events();
                 notifications::request(events, &client, Api::Janus, connection.address);

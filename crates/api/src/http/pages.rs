@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// The placeholder of the API's path in built pages (`web/parts`), and its value.
-    fn told(&self) -> Option<(String, String)> {
+    fn api_placeholder(&self) -> Option<(String, String)> {
         let (name, built) = match self.kind {
             SiteKind::Calls => ("portunus-api", "/janus"),
             SiteKind::Dashboard => ("portunus-admin", "/admin"),
@@ -144,7 +144,7 @@ fn answer(site: &Site, path: &str, headers: &HeaderMap) -> Response {
 }
 
 fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, site: &Site) -> Response {
-    let told = site.told().filter(|_| name.ends_with(".html"));
+    let told = site.api_placeholder().filter(|_| name.ends_with(".html"));
     let hash = file.metadata.sha256_hash();
     let mut tag: String = hash
         .iter()
@@ -243,12 +243,12 @@ mod tests {
     #[test]
     fn pages_are_told_where_the_api_is() {
         let head = include_str!("../../../../web/parts/head.html");
-        assert_eq!(Site::calls("/janus", &[]).told(), None);
-        let (built, told) = Site::calls("/api/v1", &[]).told().unwrap();
+        assert_eq!(Site::calls("/janus", &[]).api_placeholder(), None);
+        let (built, told) = Site::calls("/api/v1", &[]).api_placeholder().unwrap();
         assert!(head.contains(&built), "{head}");
         assert_eq!(told, "<meta name=\"portunus-api\" content=\"/api/v1\"");
-        let (_, told) = Site::calls("/\"><b", &[]).told().unwrap();
+        let (_, told) = Site::calls("/\"><b", &[]).api_placeholder().unwrap();
         assert!(told.contains("content=\"/&quot;><b\""));
-        assert_eq!(Site::dashboard("/admin").told(), None);
+        assert_eq!(Site::dashboard("/admin").api_placeholder(), None);
     }
 }

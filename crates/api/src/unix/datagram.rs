@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::{Shared, enlarge, instead_of};
-use crate::listen::stopped;
+use crate::listener::stopped;
 use crate::pace::{Pace, Requests};
 use crate::packages::UNIX;
 use crate::{notifications, reply};

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_seqpacket::{UnixSeqpacket, UnixSeqpacketListener};
 
 use super::{Shared, enlarge, instead_of};
-use crate::listen::{PAUSES, stopped};
+use crate::listener::{PAUSES, stopped};
 use crate::pace::{Pace, Requests};
 use crate::packages::UNIX;
 use crate::{notifications, reply};

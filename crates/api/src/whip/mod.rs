@@ -25,7 +25,7 @@ use bytes::Bytes;
 use portunus_core::{Credentials, DRAIN_RETRY_SECONDS, Gateway, Purse, Requester, Share};
 
 use crate::bodies::{BodyError, RequestBody};
-use crate::{Counters, HttpConfig, WhipConfig, listen};
+use crate::{Counters, HttpConfig, WhipConfig, listener};
 use headers::{Cors, Link};
 use path::{Kind, Target};
 use problem::Problem;
@@ -77,7 +77,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
 /// Answers any request.
 async fn entry(
     State(whip): State<Arc<Whip>>,
-    connection: Option<Extension<listen::Client>>,
+    connection: Option<Extension<listener::Client>>,
     Extension(requester): Extension<Requester>,
     request: Request,
 ) -> Response {
@@ -86,7 +86,7 @@ async fn entry(
         request.method(),
         request.headers(),
     );
-    let purse = listen::purse(connection.as_ref());
+    let purse = listener::purse(connection.as_ref());
     let mut response = match whip.answer(&cors, requester, purse, request).await {
         Ok(response) => response,
         Err(problem) => {

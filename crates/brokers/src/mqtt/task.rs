@@ -17,8 +17,8 @@ use super::{MqttServer, Outgoing, Presence, Topic};
 use crate::BrokerCounters;
 use crate::backoff::Backoff;
 use crate::connection::Ends;
+use crate::reports::{Reports, until_stopped};
 use crate::stream::{self, Stream};
-use crate::teller::{Teller, until_stopped};
 
 /// The timeout for the broker's answers and reads.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,40 +70,40 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let max_inflight = plan.server.max_inflight;
     let mut session = Session::new(plan.topics.clone(), plan.presence.clone(), max_inflight);
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
-    let mut teller = Teller::new("mqtt", plan.server.url.clone(), arrivals, counters);
+    let mut reports = Reports::new("mqtt", plan.server.url.clone(), arrivals, counters);
     let mut backoff = Backoff::default();
     loop {
-        let Some(opened) = until_stopped(open(&plan), &mut ends, &mut teller).await else {
+        let Some(opened) = until_stopped(open(&plan), &mut ends, &mut reports).await else {
             break;
         };
         match opened {
             Ok((link, connected)) => {
                 let begun = Instant::now();
-                teller.connected();
-                teller.forget_tags();
+                reports.connected();
+                reports.forget_tags();
                 session.begin(&connected);
-                match serve(&plan, link, &mut session, &mut ends, &mut teller).await {
+                match serve(&plan, link, &mut session, &mut ends, &mut reports).await {
                     Ending::Stopped => break,
-                    Ending::Lost(reason) => teller.lost(&reason),
+                    Ending::Lost(reason) => reports.lost(&reason),
                 }
                 backoff.lasted(begun.elapsed());
             }
-            Err(Failure { code, reason }) => teller.failed(code, reason),
+            Err(Failure { code, reason }) => reports.failed(code, reason),
         }
         let wait = sleep(backoff.next());
-        if until_stopped(wait, &mut ends, &mut teller).await.is_none() {
+        if until_stopped(wait, &mut ends, &mut reports).await.is_none() {
             break;
         }
-        teller.retrying();
+        reports.retrying();
     }
-    leave(&session, &mut ends, &mut teller);
+    leave(&session, &mut ends, &mut reports);
 }
 
 /// Counts the messages that cannot be published any more.
-fn leave(session: &Session, ends: &mut Ends<Outgoing>, teller: &mut Teller) {
+fn leave(session: &Session, ends: &mut Ends<Outgoing>, reports: &mut Reports) {
     ends.outgoing.close();
     let left = session.under_way().saturating_add(ends.outgoing.len());
-    teller.dropped(left, "the server ends and the broker is away");
+    reports.dropped(left, "the server ends and the broker is away");
 }
 
 async fn open(plan: &Plan) -> Result<(Link, Connected), Failure> {
@@ -133,7 +133,7 @@ async fn serve(
     mut link: Link,
     session: &mut Session,
     ends: &mut Ends<Outgoing>,
-    teller: &mut Teller,
+    reports: &mut Reports,
 ) -> Ending {
     let period = match plan.server.keep_alive_interval {
         Duration::ZERO => NEVER,
@@ -147,7 +147,7 @@ async fn serve(
         if let Err(error) = flush(&mut link, session).await {
             return Ending::Lost(error.to_string());
         }
-        count(session, &ends.counters, teller);
+        count(session, &ends.counters, reports);
         if is_drained && session.is_idle() {
             session.end();
             // Whether it hears that makes no difference.
@@ -160,10 +160,10 @@ async fn serve(
             frame = link.next() => match frame {
                 Some(Ok(frame)) => match session.take(frame) {
                     Ok(Some((message, tag))) => {
-                        if tag.is_some() || teller.waiting() < UNCONFIRMED {
-                            teller.tell(message, tag);
+                        if tag.is_some() || reports.waiting() < UNCONFIRMED {
+                            reports.add_message(message, tag);
                         } else {
-                            teller.dropped(1, "requests come faster than they are taken");
+                            reports.dropped(1, "requests come faster than they are taken");
                         }
                         None
                     }
@@ -173,7 +173,7 @@ async fn serve(
                 Some(Err(error)) => Some(error.to_string()),
                 None => Some("the broker has closed the connection".to_owned()),
             },
-            tag = teller.pass_on() => {
+            tag = reports.pass_on() => {
                 if let Some(tag) = tag {
                     session.confirm(tag);
                 }
@@ -219,11 +219,11 @@ async fn flush(link: &mut Link, session: &mut Session) -> io::Result<()> {
     sent.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn count(session: &mut Session, counters: &BrokerCounters, teller: &mut Teller) {
+fn count(session: &mut Session, counters: &BrokerCounters, reports: &mut Reports) {
     for _ in 0..session.take_published() {
         counters.has_published();
     }
     for reason in session.take_lost() {
-        teller.dropped(1, &reason);
+        reports.dropped(1, &reason);
     }
 }

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::ClientConfig;
 use super::{NatsServer, Outgoing};
 use crate::backoff::Backoff;
 use crate::connection::Ends;
-use crate::teller::{Teller, until_stopped};
+use crate::reports::{Reports, until_stopped};
 use crate::{Incoming, Reply};
 
 /// The limit of received messages in the queue. Beyond that, the library drops them and reports it.
@@ -35,25 +35,25 @@ type Numbered = futures_util::stream::BoxStream<'static, (usize, Message)>;
 /// Keeps a connection to the server until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
-    let mut teller = Teller::new("nats", plan.server.url.clone(), arrivals, counters);
+    let mut reports = Reports::new("nats", plan.server.url.clone(), arrivals, counters);
     let (told, mut events) = mpsc::unbounded_channel();
-    let opened = until_stopped(open(&plan, told), &mut ends, &mut teller).await;
+    let opened = until_stopped(open(&plan, told), &mut ends, &mut reports).await;
     match opened {
         Some(Ok((client, messages))) => {
-            serve(&client, messages, &mut events, &mut ends, &mut teller).await;
+            serve(&client, messages, &mut events, &mut ends, &mut reports).await;
         }
         Some(Err(reason)) => {
-            teller.failed(None, reason);
+            reports.failed(None, reason);
             // A wrong configuration is not retried. Published messages are lost.
             while ends.outgoing.recv().await.is_some() {
-                teller.dropped(1, "there is no connection");
+                reports.dropped(1, "there is no connection");
             }
         }
         None => {}
     }
     ends.outgoing.close();
     let left = ends.outgoing.len();
-    teller.dropped(left, "the server ends and the broker is away");
+    reports.dropped(left, "the server ends and the broker is away");
 }
 
 /// Returns a client that connects in the background, and the messages of its subscriptions.
@@ -105,13 +105,13 @@ async fn serve(
     mut messages: SelectAll<Numbered>,
     events: &mut mpsc::UnboundedReceiver<Event>,
     ends: &mut Ends<Outgoing>,
-    teller: &mut Teller,
+    reports: &mut Reports,
 ) {
     let mut is_connected = false;
     let mut is_stopping = false;
     loop {
         tokio::select! {
-            Some((number, message)) = messages.next(), if teller.waiting() == 0 => {
+            Some((number, message)) = messages.next(), if reports.waiting() == 0 => {
                 let incoming = Incoming {
                     subscription: number,
                     payload: message.payload,
@@ -120,14 +120,14 @@ async fn serve(
                         correlation: None,
                     },
                 };
-                teller.tell(incoming, None);
+                reports.add_message(incoming, None);
             }
-            _ = teller.pass_on() => {}
+            _ = reports.pass_on() => {}
             message = ends.outgoing.recv(), if is_connected => match message {
                 Some(message) => match client.publish(message.subject, message.payload).await {
                     // The broker confirms nothing, so a sent message counts.
                     Ok(()) => ends.counters.has_published(),
-                    Err(error) => teller.dropped(1, &error.to_string()),
+                    Err(error) => reports.dropped(1, &error.to_string()),
                 },
                 None => {
                     // Whether the last ones arrive is not waited for longer.
@@ -139,17 +139,17 @@ async fn serve(
             Some(event) = events.recv() => match event {
                 Event::Connected => {
                     is_connected = true;
-                    teller.connected();
+                    reports.connected();
                 }
                 Event::Disconnected => {
                     is_connected = false;
-                    teller.lost("the broker has closed the connection, or does not answer");
-                    teller.retrying();
+                    reports.lost("the broker has closed the connection, or does not answer");
+                    reports.retrying();
                 }
-                Event::ServerError(error) => refused(&error.to_string(), teller),
-                Event::ClientError(error) => teller.failed(None, error.to_string()),
+                Event::ServerError(error) => refused(&error.to_string(), reports),
+                Event::ClientError(error) => reports.failed(None, error.to_string()),
                 Event::SlowConsumer(_) => {
-                    teller.dropped(1, "requests come faster than they are taken");
+                    reports.dropped(1, "requests come faster than they are taken");
                 }
                 Event::Closed => is_connected = false,
                 Event::LameDuckMode | Event::Draining => {}
@@ -166,13 +166,13 @@ async fn serve(
 }
 
 /// Logs an error of the server. A missing permission does not end the connection.
-fn refused(error: &str, teller: &mut Teller) {
+fn refused(error: &str, reports: &mut Reports) {
     let lower = error.to_lowercase();
     if lower.contains("permissions violation for publish") {
-        teller.dropped(1, error);
+        reports.dropped(1, error);
     } else if lower.contains("permissions violation") {
         tracing::warn!(error, "NATS refuses a subscription: no requests come by it");
     } else {
-        teller.failed(None, error.to_owned());
+        reports.failed(None, error.to_owned());
     }
 }

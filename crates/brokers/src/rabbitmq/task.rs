@@ -24,7 +24,7 @@ use tokio_rustls::rustls::ClientConfig;
 use super::{Outgoing, RabbitServer, Topology};
 use crate::backoff::Backoff;
 use crate::connection::Ends;
-use crate::teller::{Teller, until_stopped};
+use crate::reports::{Reports, until_stopped};
 use crate::{Incoming, Reply};
 
 /// The timeout for a connection, and for the confirmations of the last messages.
@@ -77,20 +77,20 @@ enum Ending {
 /// Keeps a connection to the broker until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
-    let mut teller = Teller::new("rabbitmq", plan.server.address(), arrivals, counters);
+    let mut reports = Reports::new("rabbitmq", plan.server.address(), arrivals, counters);
     let mut unconfirmed = VecDeque::new();
     let mut backoff = Backoff::default();
     loop {
-        let Some(opened) = until_stopped(open(&plan), &mut ends, &mut teller).await else {
+        let Some(opened) = until_stopped(open(&plan), &mut ends, &mut reports).await else {
             break;
         };
         match opened {
             Ok(link) => {
                 let begun = Instant::now();
-                teller.connected();
-                match serve(link, &mut unconfirmed, &mut ends, &mut teller).await {
+                reports.connected();
+                match serve(link, &mut unconfirmed, &mut ends, &mut reports).await {
                     Ending::Stopped => break,
-                    Ending::Lost(reason) => teller.lost(&reason),
+                    Ending::Lost(reason) => reports.lost(&reason),
                 }
                 backoff.lasted(begun.elapsed());
                 let before = unconfirmed.len();
@@ -99,22 +99,22 @@ pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
                     tried.tries < TRIES
                 });
                 let given_up = before.saturating_sub(unconfirmed.len());
-                teller.dropped(
+                reports.dropped(
                     given_up,
                     "the connection broke each time that they were sent",
                 );
             }
-            Err(reason) => teller.failed(None, reason),
+            Err(reason) => reports.failed(None, reason),
         }
         let wait = sleep(backoff.next());
-        if until_stopped(wait, &mut ends, &mut teller).await.is_none() {
+        if until_stopped(wait, &mut ends, &mut reports).await.is_none() {
             break;
         }
-        teller.retrying();
+        reports.retrying();
     }
     ends.outgoing.close();
     let left = unconfirmed.len().saturating_add(ends.outgoing.len());
-    teller.dropped(left, "the server ends and the broker is away");
+    reports.dropped(left, "the server ends and the broker is away");
 }
 
 async fn open(plan: &Plan) -> Result<Link, String> {
@@ -201,7 +201,7 @@ async fn serve(
     mut link: Link,
     unconfirmed: &mut VecDeque<Tried>,
     ends: &mut Ends<Outgoing>,
-    teller: &mut Teller,
+    reports: &mut Reports,
 ) -> Ending {
     let mut confirms = VecDeque::new();
     // The last error of the channel, if it closed it.
@@ -223,7 +223,7 @@ async fn serve(
                 return Ending::Lost(error.to_string());
             }
             confirms.clear();
-            let again = send_again(&link.connection, unconfirmed, ends, teller);
+            let again = send_again(&link.connection, unconfirmed, ends, reports);
             match timeout(PATIENCE, again).await {
                 Ok(Ok(channel)) => link.channel = channel,
                 Ok(Err(error)) => return Ending::Lost(error.to_string()),
@@ -237,18 +237,18 @@ async fn serve(
             return Ending::Stopped;
         }
         let failed = tokio::select! {
-            delivery = link.deliveries.next(), if teller.waiting() == 0 => match delivery {
-                Some((queue, Ok(delivery))) => take(queue, delivery, teller).await.err(),
+            delivery = link.deliveries.next(), if reports.waiting() == 0 => match delivery {
+                Some((queue, Ok(delivery))) => take(queue, delivery, reports).await.err(),
                 Some((_, Err(error))) => Some(error),
                 None => return Ending::Lost("the queues are not read any more".to_owned()),
             },
-            _ = teller.pass_on() => None,
+            _ = reports.pass_on() => None,
             confirmed = first(&mut confirms) => {
                 match confirmed {
                     Ok(confirmation) => {
                         confirms.pop_front();
                         unconfirmed.pop_front();
-                        settle(&confirmation, ends, teller);
+                        settle(&confirmation, ends, reports);
                     }
                     Err(error) if is_refusal(&error) => closed = Some(error),
                     // It is sent again by the next connection.
@@ -304,7 +304,7 @@ async fn send_again(
     connection: &lapin::Connection,
     unconfirmed: &mut VecDeque<Tried>,
     ends: &Ends<Outgoing>,
-    teller: &mut Teller,
+    reports: &mut Reports,
 ) -> lapin::Result<Channel> {
     let mut channel = open_channel(connection).await?;
     while let Some(tried) = unconfirmed.front() {
@@ -313,9 +313,9 @@ async fn send_again(
             Err(error) => Err(error),
         };
         match confirmed {
-            Ok(confirmation) => settle(&confirmation, ends, teller),
+            Ok(confirmation) => settle(&confirmation, ends, reports),
             Err(error) if is_refusal(&error) => {
-                teller.dropped(1, &error.to_string());
+                reports.dropped(1, &error.to_string());
                 channel = open_channel(connection).await?;
             }
             Err(error) => return Err(error),
@@ -326,9 +326,9 @@ async fn send_again(
 }
 
 /// Counts a message by the broker's confirmation or refusal.
-fn settle(confirmation: &Confirmation, ends: &Ends<Outgoing>, teller: &mut Teller) {
+fn settle(confirmation: &Confirmation, ends: &Ends<Outgoing>, reports: &mut Reports) {
     match confirmation {
-        Confirmation::Nack(_) => teller.dropped(1, "the broker refuses it"),
+        Confirmation::Nack(_) => reports.dropped(1, "the broker refuses it"),
         Confirmation::Ack(_) | Confirmation::NotRequested => ends.counters.has_published(),
     }
 }
@@ -367,7 +367,7 @@ async fn publish(channel: &Channel, message: &Outgoing) -> lapin::Result<Publish
 }
 
 /// Takes a message out of its queue.
-async fn take(queue: usize, delivery: Delivery, teller: &mut Teller) -> lapin::Result<()> {
+async fn take(queue: usize, delivery: Delivery, reports: &mut Reports) -> lapin::Result<()> {
     delivery.ack(BasicAckOptions::default()).await?;
     let properties = &delivery.properties;
     let reply = Reply {
@@ -382,6 +382,6 @@ async fn take(queue: usize, delivery: Delivery, teller: &mut Teller) -> lapin::R
         payload: delivery.data.into(),
         reply,
     };
-    teller.tell(message, None);
+    reports.add_message(message, None);
     Ok(())
 }

@@ -337,7 +337,7 @@ impl CallMedia {
                 ..options(&self.settings, kind, news)
             };
             let leg = Leg::open(&self.settings.media, options)?;
-            tell(kind, told, Arc::clone(&self.tell));
+            pass_on(kind, told, Arc::clone(&self.tell));
             *side = Some(Side::new(kind, leg));
         }
         Ok(())
@@ -405,7 +405,7 @@ fn options(settings: &CallSettings, kind: Kind, news: mpsc::Sender<LegNews>) -> 
 }
 
 /// Passes on the events of a leg while it exists.
-fn tell(kind: Kind, mut news: mpsc::Receiver<LegNews>, tell: Tell) {
+fn pass_on(kind: Kind, mut news: mpsc::Receiver<LegNews>, tell: Tell) {
     tokio::spawn(async move {
         while let Some(news) = news.recv().await {
             let event = news.event;

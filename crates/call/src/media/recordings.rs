@@ -234,7 +234,22 @@ impl CallMedia {
                         self.recordings.each.push((*stream, started));
                     }
                 }
-                _ => self.join_recording(*stream, (from, media), (name, format, &of), request),
+                _ => {
+                    let track = TrackSpec {
+                        key: stream.medium().to_owned(),
+                        media,
+                        from,
+                        open: true,
+                    };
+                    let spec = JointSpec {
+                        dir: None,
+                        name: format!("{name}-{}", side_name(stream.who, base.is_some())),
+                        format,
+                        of: Some(of.clone()),
+                        tracks: vec![track],
+                    };
+                    self.join_recording(stream.who, spec, request.tell);
+                }
             }
             if stream.kind == Kind::Video {
                 let is_client = stream.who == Who::Client;
@@ -244,42 +259,20 @@ impl CallMedia {
         Ok(())
     }
 
-    /// Records a stream together with the other one of its side.
-    fn join_recording(
-        &mut self,
-        stream: Stream,
-        (from, media): (SourceRef, RecordedMedia),
-        (name, format, of): (&str, Format, &Participant),
-        request: &RecordingRequest,
-    ) {
-        let track = TrackSpec {
-            key: stream.medium().to_owned(),
-            media,
-            from,
-            open: true,
-        };
+    /// Records a stream together with the other one of its side, if that is recorded, or else as
+    /// `spec` says.
+    fn join_recording(&mut self, who: Who, spec: JointSpec, tell: fn(Object) -> Value) {
         let running = self.recordings.joint.iter_mut();
-        let mut running = running.filter(|(who, _)| *who == stream.who);
+        let mut running = running.filter(|(side, _)| *side == who);
         if let Some((_, recording)) = running.next() {
-            return recording.add(track);
+            for track in spec.tracks {
+                recording.add(track);
+            }
+            return;
         }
-        let is_named = request.filename.is_some();
-        let side = match stream.who {
-            Who::Client if is_named => "user",
-            Who::Client => "own",
-            Who::Far => "peer",
-        };
-        let spec = JointSpec {
-            dir: None,
-            name: format!("{name}-{side}"),
-            format,
-            of: Some(of.clone()),
-            tracks: vec![track],
-        };
-        let tell = request.tell;
         let tell = move |news: RecordingNews<'_>| tell(news.event());
         if let Some(started) = self.handle.record_jointly(spec, tell) {
-            self.recordings.joint.push((stream.who, started));
+            self.recordings.joint.push((who, started));
         }
     }
 
@@ -350,10 +343,14 @@ impl CallMedia {
 
 /// Returns the end of the name of a stream's file.
 fn suffix(stream: Stream, is_named: bool) -> String {
-    let side = match stream.who {
+    format!("-{}-{}", side_name(stream.who, is_named), stream.medium())
+}
+
+/// Returns the part of file names that says whose stream it is.
+fn side_name(who: Who, is_named: bool) -> &'static str {
+    match who {
         Who::Client if is_named => "user",
         Who::Client => "own",
         Who::Far => "peer",
-    };
-    format!("-{side}-{}", stream.medium())
+    }
 }

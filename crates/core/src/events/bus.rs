@@ -129,7 +129,7 @@ impl EventBus {
         }
         // Not under the lock, since logging can be slow.
         for queue in late {
-            queue.tell_loss();
+            queue.log_loss();
         }
     }
 

@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn told(body: &impl Serialize) -> ServerEvent {
+    fn written(body: &impl Serialize) -> ServerEvent {
         let emitter = Emitter {
             name: "here \"and\" there".into(),
             string_ids: false,
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn an_event_is_one_text_whose_members_are_in_order() {
         let body = json!({ "z": 1, "a": [0.1, 1e300, "\u{1}\"}\n"] });
-        let event = told(&body);
+        let event = written(&body);
         let timestamp = event.timestamp;
         let text = format!(
             r#"{{"emitter":"here \"and\" there","type":256,"subtype":7,"timestamp":{timestamp},"opaque_id":"viewer","event":{body}}}"#
@@ -224,7 +224,7 @@ mod tests {
     fn what_is_as_deep_as_a_request_may_be_can_be_read() {
         let deep = (0..127).fold(json!(1), |inner, _| json!([inner]));
         let body = json!({ "data": { "of": deep } });
-        let event = told(&body);
+        let event = written(&body);
         assert_eq!(event.body(), body);
         assert_eq!(event.value()["event"], body);
         let mut text = Vec::new();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_body_that_is_no_json_is_null() {
-        let event = told(&HashMap::from([((1, 2), 3)]));
+        let event = written(&HashMap::from([((1, 2), 3)]));
         assert_eq!(event.body(), Value::Null);
         assert!(event.json().ends_with(b"\"event\":null}"));
     }
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn a_long_event_leaves_nothing_to_the_next() {
         let long = "x".repeat(2 * MAX_SCRATCH);
-        assert_eq!(told(&long).body(), Value::from(long));
-        assert_eq!(told(&1).body(), 1);
-        assert_eq!(told(&2).body(), 2);
+        assert_eq!(written(&long).body(), Value::from(long));
+        assert_eq!(written(&1).body(), 1);
+        assert_eq!(written(&2).body(), 2);
     }
 }

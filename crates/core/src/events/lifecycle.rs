@@ -15,7 +15,7 @@ pub(crate) enum SessionEnd {
 
 /// A session was created by `owner`.
 pub(crate) fn session_created(owner: &Client) -> Value {
-    let transport = json!({ "transport": owner.transport(), "id": owner.told_id().to_string() });
+    let transport = json!({ "transport": owner.transport(), "id": owner.event_id().to_string() });
     json!({ "name": "created", "transport": transport })
 }
 
@@ -60,7 +60,7 @@ mod tests {
             Purse::default(),
         );
         let transport = json!({
-            "transport": "janus.transport.websockets", "id": client.told_id().to_string(),
+            "transport": "janus.transport.websockets", "id": client.event_id().to_string(),
         });
         let created = json!({ "name": "created", "transport": transport });
         assert_eq!(session_created(&client), created);

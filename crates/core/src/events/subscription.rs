@@ -110,7 +110,7 @@ impl Queue {
     }
 
     /// Logs lost events, once a second at most.
-    pub(super) fn tell_loss(&self) {
+    pub(super) fn log_loss(&self) {
         if let Some(more) = self.log.open() {
             let handler = &self.name;
             tracing::warn!(handler, more, "events are lost: they are not taken in time");

@@ -46,7 +46,7 @@ impl Gateway {
     /// one. During a drain this only changes the deadline. Returns whether one was in progress.
     pub fn drain(&self, limit: Option<Duration>) -> bool {
         let was_on = self.context().drain.start(limit);
-        self.tell_plugins_of_drain(true);
+        self.notify_plugins_of_drain(true);
         if !was_on {
             tracing::info!(
                 calls = self.calls(),
@@ -64,7 +64,7 @@ impl Gateway {
             ApiError::Unknown("The server is ending: this drain cannot be undone".to_owned())
         })?;
         if was_on {
-            self.tell_plugins_of_drain(false);
+            self.notify_plugins_of_drain(false);
             tracing::info!("the drain is undone: new sessions are taken");
         }
         Ok(was_on)
@@ -75,7 +75,7 @@ impl Gateway {
     pub async fn drain_before_end(&self, limit: Duration) {
         let drain = &self.context().drain;
         drain.start_final(limit);
-        self.tell_plugins_of_drain(true);
+        self.notify_plugins_of_drain(true);
         let mut changes = drain.watch();
         while self.calls() > 0 {
             let deadline = changes.borrow_and_update().and_then(|it| it.deadline());
@@ -152,7 +152,7 @@ impl Gateway {
         }
     }
 
-    fn tell_plugins_of_drain(&self, is_on: bool) {
+    fn notify_plugins_of_drain(&self, is_on: bool) {
         for plugin in &self.inner.plugins {
             plugin.set_draining(is_on);
         }

@@ -234,12 +234,12 @@ impl Gateway {
     }
 
     /// Publishes the start of the server as an event.
-    pub fn tell_start(&self) {
+    pub fn publish_start(&self) {
         self.events().started(|| self.info(None));
     }
 
     /// Publishes the end of the server as an event. `signal` is 0 if no signal caused it.
-    pub fn tell_end(&self, signal: i32) {
+    pub fn publish_end(&self, signal: i32) {
         self.events().shutdown(signal);
     }
 

@@ -259,7 +259,7 @@ impl Gateway {
         sessions.insert(id, session.clone());
         add(&inner.context.counters.sessions);
         drop(sessions);
-        session.tell_created(client);
+        session.publish_created(client);
         Ok(json!({
             "janus": "success",
             "transaction": request.transaction,

@@ -44,13 +44,13 @@ pub(super) async fn run(gateway: Weak<Inner>) {
         let context = &gateway.context;
         let now = Instant::now();
         if now >= update {
-            tell_server(context, config.stats_period);
+            publish_server(context, config.stats_period);
             update = (update + period).max(now);
         }
         let wanted = context.facts.events.wants(EventKind::Media);
         context.media.want_last_stats(wanted);
         if wanted {
-            tell_some(&gateway, &mut turns, now).await;
+            publish_due(&gateway, &mut turns, now).await;
         } else {
             turns = Turns::new(&config, now);
         }
@@ -72,7 +72,7 @@ impl Inner {
     }
 }
 
-fn tell_server(context: &Context, period: u32) {
+fn publish_server(context: &Context, period: u32) {
     let counters = &context.counters;
     context.facts.events.update(ServerFigures {
         sessions: counters.sessions.load(Ordering::Relaxed),
@@ -83,7 +83,7 @@ fn tell_server(context: &Context, period: u32) {
 }
 
 /// Publishes the statistics of the PeerConnections that are due.
-async fn tell_some(gateway: &Inner, turns: &mut Turns<(PeerId, WeakHandle)>, now: Instant) {
+async fn publish_due(gateway: &Inner, turns: &mut Turns<(PeerId, WeakHandle)>, now: Instant) {
     turns.begin(now, || {
         let mut all = gateway.peers();
         // In the same order each time, so that the intervals of each are equal.
@@ -101,7 +101,7 @@ async fn tell_some(gateway: &Inner, turns: &mut Turns<(PeerId, WeakHandle)>, now
     };
     for (peer, handle) in asked {
         if let (Some(stats), Some(handle)) = (stats.get(&peer), handle.upgrade()) {
-            turns.told(handle.tell_statistics_of(peer, stats));
+            turns.spend(handle.publish_statistics_of(peer, stats));
         }
     }
 }
@@ -149,7 +149,7 @@ impl<T> Turns<T> {
             Some(began) if now < began + self.period => return,
             Some(began) => {
                 self.interval = self.period.max(now - began);
-                self.tell_if_stretched();
+                self.log_if_stretched();
                 let next = began + self.period;
                 // Less than a tick late: the next period starts on time.
                 Some(if now < next + TICK { next } else { now })
@@ -162,7 +162,7 @@ impl<T> Turns<T> {
         self.all = self.waiting.len();
     }
 
-    fn tell_if_stretched(&mut self) {
+    fn log_if_stretched(&mut self) {
         let is_stretched = self.interval >= self.period + 2 * TICK;
         if is_stretched && !self.is_stretched {
             tracing::warn!(
@@ -198,7 +198,7 @@ impl<T> Turns<T> {
     }
 
     /// Notes how many events were published.
-    fn told(&mut self, events: usize) {
+    fn spend(&mut self, events: usize) {
         self.budget -= events as f64;
     }
 }
@@ -232,7 +232,7 @@ mod tests {
                 if let Some(had) = had.get_mut(it) {
                     had.push(now - start);
                 }
-                turns.told(events);
+                turns.spend(events);
             }
         }
         had

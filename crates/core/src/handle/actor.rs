@@ -65,7 +65,7 @@ pub(crate) fn start(
         shared: Arc::new(shared),
     };
     add(&context.counters.handles);
-    handle.tell_attached();
+    handle.publish_attached();
     let actor = Actor {
         handle: handle.clone(),
         plugin: plugin.attach(handle.clone()),
@@ -136,11 +136,11 @@ impl Actor {
                         self.peer_event(event).await;
                     }
                 }
-                Command::TellClosed => self.tell_untold().await,
+                Command::TellClosed => self.publish_pending_ends().await,
                 Command::Detach { responder } => {
                     self.handle.send_all();
                     self.handle.shared.stopped.store(true, Ordering::Release);
-                    self.tell_untold().await;
+                    self.publish_pending_ends().await;
                     self.hangup("Detach", None, None).await;
                     self.plugin.detach();
                     if let Some((transaction, responder)) = responder {
@@ -268,7 +268,7 @@ impl Actor {
         let closed = self.handle.connections().start_closing();
         if let Some(closed) = closed {
             closed
-                .tell(&self.handle, reason, cause.as_ref(), last)
+                .publish(&self.handle, reason, cause.as_ref(), last)
                 .await;
             self.plugin.event(HandleEvent::Hangup(reason.to_owned()));
             self.handle
@@ -279,10 +279,10 @@ impl Actor {
     }
 
     /// Publishes the ends of PeerConnections that the plugin has closed.
-    async fn tell_untold(&mut self) {
+    async fn publish_pending_ends(&mut self) {
         let untold = self.handle.connections().take_untold();
         for Untold { closed, reason } in untold {
-            closed.tell(&self.handle, reason, None, None).await;
+            closed.publish(&self.handle, reason, None, None).await;
         }
     }
 
@@ -292,7 +292,7 @@ impl Actor {
         let told = client_event::of_peer(&event, no_media_ms).filter(|_| self.is_told(&event));
         // Media events for clients and for subscribers are the same.
         if told.is_some() || !matches!(event, Event::Media { .. }) {
-            self.handle.tell_peer_event(&event);
+            self.handle.publish_peer_event(&event);
         }
         match &event {
             Event::Ice(IceState::Connected | IceState::Ready) => {
@@ -418,17 +418,17 @@ impl Drop for Actor {
         };
         // A drop cannot wait for the last statistics.
         for Untold { reason, .. } in untold {
-            self.handle.tell_hangup(reason, None);
+            self.handle.publish_hangup(reason, None);
         }
         if closed.is_some() {
-            self.handle.tell_hangup("Detach", None);
+            self.handle.publish_hangup("Detach", None);
         }
         shared.session.remove_handle(self.handle.id());
         shared
             .session
             .emit(self.handle.addressed(client_event::detached(), true));
         subtract(&shared.context.counters.handles);
-        self.handle.tell_detached();
+        self.handle.publish_detached();
         shared.session.end_handle();
     }
 }

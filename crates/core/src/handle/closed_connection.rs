@@ -34,7 +34,7 @@ impl Closed {
 
     /// Publishes the end. If the media plane reported it, `cause` is the reason of a failure of
     /// ICE, and `last` are the last statistics.
-    pub(super) async fn tell(
+    pub(super) async fn publish(
         self,
         handle: &Handle,
         reason: &str,
@@ -47,10 +47,10 @@ impl Closed {
                 None => timeout(PATIENCE, asked).await.ok().flatten(),
             };
             if let Some(last) = last {
-                handle.tell_statistics(&last.media, last.remb);
+                handle.publish_statistics(&last.media, last.remb);
             }
         }
-        handle.tell_hangup(reason, cause);
+        handle.publish_hangup(reason, cause);
     }
 
     /// Whether the last statistics are still to come.

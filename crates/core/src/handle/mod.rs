@@ -128,7 +128,7 @@ impl Handle {
 
     /// Sends an event that many clients get, without a transaction. Its data is serialized once for
     /// all of them.
-    pub fn tell_notice(&self, notice: &Notice) {
+    pub fn send_notice(&self, notice: &Notice) {
         let config = self.shared.context.config();
         let opaque_id = config.opaqueid_in_api.then_some(&self.shared.opaque_id);
         self.send(Addressed {
@@ -190,7 +190,7 @@ impl Handle {
                 closed,
                 reason: REASON,
             }),
-            false => self.tell_hangup(REASON, None),
+            false => self.publish_hangup(REASON, None),
         }
         drop(connections);
         if has_to_wait {

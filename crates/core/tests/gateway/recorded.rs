@@ -1,11 +1,11 @@
 //! Files of recordings that are complete, as those hear of them who watch the server.
 
 use portunus_core::events::{EventBus, EventFilter};
+use portunus_core::publish_recordings;
 use portunus_core::record::{
     Format, Participant, RecordedMedia, Recorder, RecorderConfig, RecordingSpec, SessionSpec, Whose,
 };
 use portunus_core::sdp::{CodecName, Kind};
-use portunus_core::tell_of_recordings;
 use portunus_media::{IngestFeed, IngestOptions, MediaPlane, packet_feed};
 use portunus_sdp::negotiated::Codec;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn whoever_watches_is_told_of_complete_files() {
     });
     let bus = EventBus::default();
     let events = bus.subscribe("test", EventFilter::ALL, 10);
-    let telling = tokio::spawn(tell_of_recordings(recorder.clone(), bus));
+    let telling = tokio::spawn(publish_recordings(recorder.clone(), bus));
     let (media, _sender, _events) = MediaPlane::detached();
     let feed = IngestFeed::Packets(packet_feed(1).1);
     let source = media.add_ingest(IngestOptions::rtp(Codec::Opus, 48_000, feed));

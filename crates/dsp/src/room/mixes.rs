@@ -368,7 +368,7 @@ impl Mixes {
 
     /// Reports new mixes, and closes those without use for long. Their owners are passed to
     /// `closed`.
-    pub(super) fn tell(
+    pub(super) fn report(
         &mut self,
         tick: u64,
         out: &mut impl Output,

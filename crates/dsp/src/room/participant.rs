@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use crate::input::QUIET;
 use crate::level::{self, SILENCE};
 use crate::mix::{Candidate, Denoiser, Gains, Standing, TalkWindow, Trust};
-use crate::receive::QUIET;
 use crate::{
     AudioCodec, Format, IncomingPacket, ParticipantId, ParticipantOptions, Played, Receiver,
     ReceiverOptions, Relayed,
@@ -104,7 +104,7 @@ impl Participant {
         let input = self
             .input
             .get_or_insert_with(|| Box::new(Input::new(&self.options, format)));
-        input.tells_levels = level.is_some();
+        input.reports_levels = level.is_some();
         input.pushed = tick;
         input.receiver.push(packet);
     }
@@ -133,7 +133,7 @@ pub(super) struct Input {
     sound: Vec<f32>,
     frame: FrameState,
     /// Whether its packets carry levels.
-    tells_levels: bool,
+    reports_levels: bool,
     /// Whether the frame of this tick is quiet, and the one before was.
     quiet: bool,
     was_quiet: bool,
@@ -167,7 +167,7 @@ impl Input {
             gains: Gains::SILENT,
             sound: Vec::new(),
             frame: FrameState::Passed,
-            tells_levels: false,
+            reports_levels: false,
             quiet: true,
             was_quiet: true,
             pushed: 0,
@@ -179,8 +179,8 @@ impl Input {
         (wanted.is_silent() && self.gains.is_silent()) || tick.saturating_sub(self.pushed) > KEEP
     }
 
-    pub(super) fn tells_levels(&self) -> bool {
-        self.tells_levels
+    pub(super) fn reports_levels(&self) -> bool {
+        self.reports_levels
     }
 
     pub(super) fn is_heard(&self) -> bool {
@@ -198,7 +198,7 @@ impl Input {
     /// Prepares the frame of this tick: reads its level from the packet, or measures it if needed
     /// or if it is heard. Returns whether it was decoded only for that.
     pub(super) fn look(&mut self, now: Instant, probe: Probe, denoise: bool) -> bool {
-        if self.tells_levels {
+        if self.reports_levels {
             let level = self.receiver.due_level(now);
             self.was_quiet =
                 std::mem::replace(&mut self.quiet, level.is_none_or(|level| level >= QUIET));
@@ -228,7 +228,7 @@ impl Input {
         let brings = match self.frame {
             _ if !self.standing.is_heard() => false,
             FrameState::Due(Some(SILENCE)) => self.receiver.is_relaying(),
-            FrameState::Due(None) => !self.tells_levels || !self.receiver.is_silent(),
+            FrameState::Due(None) => !self.reports_levels || !self.receiver.is_silent(),
             FrameState::Due(Some(_))
             | FrameState::Played { .. }
             | FrameState::Passed
@@ -249,7 +249,9 @@ impl Input {
         packet: &mut Vec<u8>,
     ) -> Relayed {
         let goes_on = self.receiver.is_relaying() && self.gains == wanted;
-        if !self.tells_levels || !self.standing.is_heard() || !(goes_on || self.was_quiet || hurry)
+        if !self.reports_levels
+            || !self.standing.is_heard()
+            || !(goes_on || self.was_quiet || hurry)
         {
             return Relayed::Refused;
         }
@@ -311,7 +313,7 @@ impl Input {
         self.sound.resize(self.format.frame_len(), 0.0);
         let played = self.receiver.play(now, &mut self.sound);
         if let FrameState::Due(Some(level)) = self.frame
-            && self.tells_levels
+            && self.reports_levels
             && played == (Played::Sound { concealed: false })
         {
             let lied = self.trust.compare(level, level::level(&self.sound));

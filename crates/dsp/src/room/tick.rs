@@ -36,7 +36,7 @@ impl Room {
         self.announcements(out);
         self.route(out);
         self.prepare();
-        self.tell_sounds(out);
+        self.report_sounds(out);
     }
 
     /// The second part: moves the jobs of this tick to `jobs`. The remaining ones are run by
@@ -94,7 +94,7 @@ impl Room {
                 if input.look(now, probe, denoise) {
                     self.stats.decoded += 1;
                 }
-                if !input.tells_levels() || input.is_heard() {
+                if !input.reports_levels() || input.is_heard() {
                     self.unknown += 1;
                 }
                 if !wanted.is_silent() {
@@ -235,7 +235,7 @@ impl Room {
             }
         }
         let participants = &mut self.participants;
-        self.mixes.tell(tick, out, |of, key| {
+        self.mixes.report(tick, out, |of, key| {
             if let Of::AllBut(owner) = of
                 && let Some(participant) = participants.get_mut(owner)
             {
@@ -277,7 +277,7 @@ impl Room {
     }
 
     /// Emits the audio that was asked for.
-    fn tell_sounds(&mut self, out: &mut impl Output) {
+    fn report_sounds(&mut self, out: &mut impl Output) {
         if self.participants.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::frames::codec_of;
 use super::{ConvertError, Converted, Recordings, Sink, assemble};
-use crate::assemble::Step;
+use crate::assembly::Step;
 use crate::container::{Container, ContainerWriter, Edits, FileInfo, TrackSetup, writer};
 use crate::mjr::UnixMicros;
 

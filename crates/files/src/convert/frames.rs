@@ -9,7 +9,7 @@ use portunus_rtp::extension::{
 use portunus_rtp::{Header, Pt, SeqNo};
 
 use super::{ConvertError, Recordings};
-use crate::assemble::{Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Step, StreamKey};
+use crate::assembly::{Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Step, StreamKey};
 use crate::container::{Container, Rotation};
 use crate::mjr::{Info, Medium};
 use crate::playback::Unwrap;

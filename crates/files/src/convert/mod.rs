@@ -2,7 +2,7 @@
 //!
 //! Files that were recorded together are opened together ([`Recordings`]): one file each of audio,
 //! video and data, whose frames are read in the order of their arrival. Audio and video go through
-//! the same [`Assembler`](crate::assemble::Assembler) as in a live recording. All functions block,
+//! the same [`Assembler`](crate::assembly::Assembler) as in a live recording. All functions block,
 //! and memory is bounded like that of the assembler.
 
 mod container;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::frames::codec_of;
 use super::{ConvertError, Converted, Recordings, assemble};
-use crate::assemble::Step;
+use crate::assembly::Step;
 use crate::mjr::Medium;
 use crate::opus::{OggOpusError, OggOpusWriter, OpusHead, OpusTags, OpusTime, Placed};
 use crate::track::Codec;

@@ -16,20 +16,28 @@ use crate::{FileError, MAX_FRAME, MAX_INDEX};
 /// The longest box with a time of day, in bytes.
 const MAX_MOMENT: u64 = 64;
 
-/// Opens the fragments after the index. `tracks` have their number, their timescale, and the start
-/// of their edit list.
+/// A track of the index.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IndexedTrack {
+    pub(super) id: u32,
+    pub(super) timescale: u32,
+    /// The start of its edit list.
+    pub(super) start: Nanos,
+}
+
+/// Opens the fragments after the index.
 pub(super) fn open(
     input: Input,
     sources: Vec<TrackSource>,
-    tracks: impl Iterator<Item = (u32, u32, Nanos)>,
+    tracks: impl Iterator<Item = IndexedTrack>,
     defaults: &[Trex],
     duration: Option<Nanos>,
 ) -> Result<Box<dyn Demux>, FileError> {
-    let tracks = tracks.map(|(id, timescale, start)| TrackState {
-        id,
-        timescale,
-        start,
-        defaults: defaults_of(defaults, id),
+    let tracks = tracks.map(|track| TrackState {
+        id: track.id,
+        timescale: track.timescale,
+        start: track.start,
+        defaults: defaults_of(defaults, track.id),
         next: 0,
     });
     let tracks: Vec<_> = tracks.collect();

@@ -52,9 +52,12 @@ pub(super) fn open(mut input: Input, options: &OpenOptions) -> Result<Box<dyn De
         track.advance()?;
     }
     if boxes::is_fragmented(&moov) && tracks.iter().all(|track| track.next.is_none()) {
-        let places = tracks.iter().map(|track| (track.timescale, track.start));
-        let tracks = ids.into_iter().zip(places);
-        let tracks = tracks.map(|(id, (timescale, start))| (id, timescale, start));
+        let tracks = ids.into_iter().zip(&tracks);
+        let tracks = tracks.map(|(id, track)| fragments::IndexedTrack {
+            id,
+            timescale: track.timescale,
+            start: track.start,
+        });
         return fragments::open(input, sources, tracks, &boxes::trexes(&moov)?, duration);
     }
     // Frames that edit lists cut off are sent, too, because decoders need them. So all times are

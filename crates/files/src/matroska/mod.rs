@@ -5,6 +5,7 @@
 //! starts, the size is written into the cluster, and the duration so far into the header. At the
 //! end there is an index, to which the header refers.
 
+mod clusters;
 mod constants;
 mod cues;
 mod ebml;
@@ -14,9 +15,10 @@ mod scan;
 
 use std::time::Duration;
 
+use self::clusters::{CLUSTER_HEAD, Cluster};
 pub(crate) use self::constants::{A_LAW, EPOCH, MU_LAW};
 use self::cues::{Cue, Index};
-use self::ebml::{Id, UNKNOWN_SIZE, put_size, wide_size};
+use self::ebml::{Id, put_size, wide_size};
 use self::header::{Header, header, track_number};
 pub(crate) use self::repair::repair;
 pub(crate) use self::scan::Scan;
@@ -26,12 +28,6 @@ use crate::container::{
 };
 use crate::track::Kind;
 
-/// The bytes of a cluster before its body: identifier and size.
-const CLUSTER_HEAD: u64 = 12;
-/// The longest cluster in ms.
-const LONGEST_CLUSTER: u64 = 2_000;
-/// The shortest cluster before a keyframe, in ms.
-const SHORTEST_CLUSTER: u64 = 1_000;
 /// The longest assumed duration of a frame, in ms.
 const LONGEST_GUESS: u64 = 1_000;
 /// The latest time in ms.
@@ -80,28 +76,6 @@ struct Track {
     last: Option<u64>,
     /// The duration of the last frame, by default that of the one before.
     lasts: u64,
-}
-
-/// The open cluster.
-#[derive(Debug)]
-struct Cluster {
-    /// Its position in the file.
-    at: u64,
-    /// The times of its first and of its last block.
-    time: u64,
-    last: u64,
-    /// Whether the index has a position in it.
-    indexed: bool,
-}
-
-impl Cluster {
-    /// Whether a frame needs a new cluster. Times never go back in a cluster.
-    fn is_over(&self, time: u64, video_keyframe: bool) -> bool {
-        let length = time.saturating_sub(self.time);
-        time < self.last
-            || length >= LONGEST_CLUSTER
-            || video_keyframe && length >= SHORTEST_CLUSTER
-    }
 }
 
 impl MatroskaWriter {
@@ -170,34 +144,6 @@ impl MatroskaWriter {
             Some(place) => place.copy_from_slice(&bytes),
             None => out.patches.push((at, bytes)),
         }
-    }
-
-    /// Ends the cluster: writes its size, and the duration so far.
-    fn close_cluster(&mut self, out: &mut Edits) {
-        let (Some(cluster), Some(begun)) = (self.cluster.take(), self.begun) else {
-            return;
-        };
-        let size = self.len.saturating_sub(cluster.at + CLUSTER_HEAD);
-        self.patch(out, cluster.at + 4, wide_size(size).to_vec());
-        let duration = (self.end() as f64).to_be_bytes();
-        self.patch(out, begun.duration, duration.to_vec());
-    }
-
-    fn open_cluster(&mut self, time: u64, out: &mut Edits) {
-        let at = self.len;
-        let before = out.append.len();
-        Id::CLUSTER.put(&mut out.append);
-        out.append.extend(UNKNOWN_SIZE);
-        Id::TIMESTAMP.put(&mut out.append);
-        out.append.push(0x84);
-        out.append.extend((time as u32).to_be_bytes());
-        self.len += (out.append.len() - before) as u64;
-        self.cluster = Some(Cluster {
-            at,
-            time,
-            last: time,
-            indexed: false,
-        });
     }
 }
 

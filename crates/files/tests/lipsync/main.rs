@@ -13,7 +13,7 @@ mod world;
 
 use std::time::Duration;
 
-use portunus_files::assemble::{ClockKind, GapReason, Note, PartReason};
+use portunus_files::assembly::{ClockKind, GapReason, Note, PartReason};
 use proptest::prelude::*;
 
 use measurement::Made;

@@ -1,6 +1,6 @@
 //! Measurements of a file.
 
-use portunus_files::assemble::{Note, PartReason, TrackStats};
+use portunus_files::assembly::{Note, PartReason, TrackStats};
 
 /// Content captured at `true_at`, and its time in the file on the server's clock.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use portunus_files::Codec;
-use portunus_files::assemble::{
+use portunus_files::assembly::{
     Arrived, Assembler, Coded, Plan, PlannedTrack, Report, Step, StreamKey,
 };
 use portunus_rtp::SeqNo;

@@ -239,7 +239,7 @@ impl Selector {
             self.asked = Some(now);
             now
         });
-        let longest = match packet.tells_keyframes() {
+        let longest = match packet.shows_keyframes() {
             true => LONGEST_STILL,
             false => LONGEST_STILL_UNTOLD,
         };

@@ -154,7 +154,7 @@ impl FarWindow {
     }
 
     /// Returns the record of the window, and starts a new one.
-    pub(crate) fn told(&mut self) -> Far {
+    pub(crate) fn take_figures(&mut self) -> Far {
         let missing = u64::try_from(self.missing).unwrap_or(0);
         let mut delays: Vec<f64> = self.delays.iter().map(|delayed| delayed.us).collect();
         Far {
@@ -218,6 +218,6 @@ mod tests {
             assert_eq!(window.missing, missing, "{sequence}");
         }
         assert_eq!((window.packets, window.strange), (5, 0));
-        assert!((window.told().delivered_share - 5.0 / 7.0).abs() < 1e-9);
+        assert!((window.take_figures().delivered_share - 5.0 / 7.0).abs() < 1e-9);
     }
 }

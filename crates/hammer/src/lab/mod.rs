@@ -406,7 +406,7 @@ impl Lab<'_> {
         if !scenario.shows_secret {
             command.args(["--api-secret", config::API_SECRET]);
         }
-        self.tell(&mut command, &server, spec, &figures);
+        self.add_options(&mut command, &server, spec, &figures);
         let mut scenario = Process::start(&mut command).map_err(LabError::Child)?;
         let status = match scenario.wait(&self.interrupted).map_err(LabError::Child)? {
             Ended::WithStatus(status) => status,
@@ -452,7 +452,7 @@ impl Lab<'_> {
     }
 
     /// Adds the lab's options to the scenario's command line.
-    fn tell(
+    fn add_options(
         &self,
         command: &mut Command,
         server: &Server,

@@ -1,6 +1,6 @@
 //! Output of the figures for people and other programs.
 
-mod compare;
+mod comparisons;
 mod csv;
 mod html;
 mod table;

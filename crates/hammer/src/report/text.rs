@@ -1,7 +1,7 @@
 //! The report for a terminal.
 
 use super::view::sections;
-use super::{compare, table};
+use super::{comparisons, table};
 use crate::record::Report;
 
 /// Formats the tables of all sections.
@@ -20,7 +20,7 @@ pub fn for_terminal(report: &Report) -> String {
             }
         }
     }
-    for comparison in compare::comparisons(&sections) {
+    for comparison in comparisons::comparisons(&sections) {
         text += &format!("\n{}\n{}", comparison.heading(), comparison.table.to_text());
     }
     text

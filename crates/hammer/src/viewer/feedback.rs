@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// Returns the numbers, and whether they arrived.
-    fn told(feedback: &mut Feedback, now: Duration) -> Vec<(u16, bool)> {
+    fn feedback_at(feedback: &mut Feedback, now: Duration) -> Vec<(u16, bool)> {
         let mut buffer = [0; 1_200];
         let mut out = CompoundWriter::new(&mut buffer);
         if !feedback.write(now, Ssrc(1), &mut out) {
@@ -198,11 +198,11 @@ mod tests {
             assert!(feedback.take(&packet(number), ms(n as u64)));
         }
         let all = [(65_534, true), (65_535, true), (0, false), (1, true)];
-        assert_eq!(told(&mut feedback, ms(10)), all);
-        assert_eq!(told(&mut feedback, ms(20)), []);
+        assert_eq!(feedback_at(&mut feedback, ms(10)), all);
+        assert_eq!(feedback_at(&mut feedback, ms(20)), []);
         feedback.take(&packet(4), ms(30));
         assert_eq!(
-            told(&mut feedback, ms(40)),
+            feedback_at(&mut feedback, ms(40)),
             [(2, false), (3, false), (4, true)]
         );
     }
@@ -214,10 +214,10 @@ mod tests {
         let mut feedback = Feedback::new(3, Some(100_000));
         let through = (0..8).map(|number| feedback.take(&packet(number), ms(0)));
         assert_eq!(through.filter(|through| *through).count(), 4);
-        assert_eq!(told(&mut feedback, ms(79)), []);
-        assert_eq!(told(&mut feedback, ms(161)), [(0, true), (1, true)]);
+        assert_eq!(feedback_at(&mut feedback, ms(79)), []);
+        assert_eq!(feedback_at(&mut feedback, ms(161)), [(0, true), (1, true)]);
         assert!(feedback.take(&packet(8), ms(161)));
-        let rest = told(&mut feedback, ms(500));
+        let rest = feedback_at(&mut feedback, ms(500));
         assert_eq!(rest.first(), Some(&(2, true)));
         assert_eq!(rest.last(), Some(&(8, true)));
         assert_eq!(rest.iter().filter(|(_, came)| !came).count(), 4);

@@ -7,7 +7,7 @@ use portunus_srtp::Profile;
 use super::check::Findings;
 use super::ear::{Heard, Hearing};
 use super::id::PeerId;
-use super::prepare::Prepared;
+use super::preparation::Prepared;
 
 /// A participant to run.
 #[derive(Debug)]

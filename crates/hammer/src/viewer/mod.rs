@@ -5,14 +5,14 @@ mod bare;
 mod check;
 mod count;
 mod ear;
-mod expect;
+mod expectations;
 mod feedback;
 mod id;
 mod messages;
 mod peer;
-mod prepare;
+mod preparation;
 mod reader;
-mod send;
+mod sender;
 mod tally;
 mod thread;
 mod voice;
@@ -32,7 +32,7 @@ pub use check::Findings;
 pub use ear::{Heard, Hearing, Kept, Said};
 pub use id::{PUBLISHERS, PeerId};
 pub use messages::{Event, EventKind, NewPeer, Window};
-pub use prepare::{Factory, Offered, PrepareError, Prepared};
+pub use preparation::{Factory, Offered, PrepareError, Prepared};
 pub(crate) use voice::{Speaking, Weather};
 
 use crate::machine::Addresses;
@@ -114,17 +114,17 @@ impl LoadThreads {
 
     /// Runs a participant.
     pub fn add(&self, new: NewPeer) {
-        self.tell(new.id, Command::Add(Box::new(new)));
+        self.send_command(new.id, Command::Add(Box::new(new)));
     }
 
     /// Passes a candidate of the server to a participant.
     pub fn add_candidate(&self, id: PeerId, candidate: String) {
-        self.tell(id, Command::Candidate(id, candidate));
+        self.send_command(id, Command::Candidate(id, candidate));
     }
 
     /// Ends a participant.
     pub fn remove(&self, id: PeerId) {
-        self.tell(id, Command::Remove(id));
+        self.send_command(id, Command::Remove(id));
     }
 
     /// Returns what all participants received since the last call.
@@ -170,7 +170,7 @@ impl LoadThreads {
         }
     }
 
-    fn tell(&self, id: PeerId, command: Command) {
+    fn send_command(&self, id: PeerId, command: Command) {
         if let Some((thread, _)) = self.threads.get(self.thread_of(id)) {
             // A dead thread is noticed by the missing results.
             let _ = thread.send(command);

@@ -17,8 +17,8 @@ use super::count::Count;
 use super::ear::{Ear, Hearing, Kept, Said};
 use super::feedback::{FEEDBACKS, Feedback};
 use super::id::PeerId;
-use super::prepare::Prepared;
-use super::send::Sender;
+use super::preparation::Prepared;
+use super::sender::Sender;
 use super::tally::Tally;
 use super::voice::Voice;
 use super::way::Way;
@@ -204,7 +204,7 @@ impl Peer {
         }
         if self.next_feedback.is_some_and(|due| due <= now) {
             self.next_feedback = Some(now + FEEDBACKS);
-            self.tell_arrivals(out);
+            self.report_arrivals(out);
         }
         if self.transport.poll_timeout().is_some_and(|due| due <= now) {
             self.transport.handle_timeout(now);
@@ -280,7 +280,7 @@ impl Peer {
     }
 
     /// Sends transport-wide feedback, if any is due.
-    fn tell_arrivals(&mut self, batch: &mut SendBatch) {
+    fn report_arrivals(&mut self, batch: &mut SendBatch) {
         let Some((feedback, pair)) = self.feedback.as_mut().zip(self.transport.selected_pair())
         else {
             return;

@@ -15,7 +15,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::expect::Expectation;
+use super::expectations::Expectation;
 use super::id::PeerId;
 use super::messages::{Event, EventKind, NewPeer, Window};
 use super::peer::{News, Peer};

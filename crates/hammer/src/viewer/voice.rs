@@ -12,7 +12,7 @@ use portunus_udp::{Destination, SendBatch};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::send::{MAX_TAG, common_start};
+use super::sender::{MAX_TAG, common_start};
 use super::way::Way;
 use crate::machine::wall_clock;
 use crate::source::{Due, Lateness};

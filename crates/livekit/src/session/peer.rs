@@ -78,7 +78,7 @@ impl Connection for Peer {
 }
 
 impl Client for Peer {
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+    fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let (member, state) = (&self.member, told.room);
         match told.notice {
             Notice::Joining(id) => {

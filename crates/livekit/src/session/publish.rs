@@ -75,7 +75,7 @@ impl Session {
             if let Some(mid) = muted {
                 self.open(&mut state, mid, false);
             }
-            state.tell_updated(&self.member.id);
+            state.send_updated(&self.member.id);
         }
     }
 
@@ -161,7 +161,7 @@ impl Session {
                 if self.publisher_up && state.media_up(id) {
                     state.announce(id, &hall.room);
                 } else if configured.changed {
-                    state.tell_updated(id);
+                    state.send_updated(id);
                 }
                 if self.subscriber.is_none() {
                     self.asked = false;

@@ -3,8 +3,8 @@
 //! The worker puts packets into a bounded queue and never waits. A thread for each capture writes
 //! them.
 
-mod encode;
 mod error;
+mod format;
 mod observer;
 mod options;
 mod places;

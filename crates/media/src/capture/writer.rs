@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::observer::Queue;
 use super::progress::Progress;
-use super::{CaptureEnd, CaptureFormat, encode};
+use super::{CaptureEnd, CaptureFormat, format};
 
 /// How long the thread sleeps while the queue is empty.
 const SLEEP: Duration = Duration::from_millis(20);
@@ -62,14 +62,14 @@ impl<W: Write> Writer<W> {
     }
 
     fn write_all(&mut self, mut pause: impl FnMut()) -> io::Result<CaptureEnd> {
-        encode::begin(self.format, &mut self.scratch);
+        format::begin(self.format, &mut self.scratch);
         self.write_scratch()?;
         self.progress.began(self.bytes);
         loop {
             // Everything was queued before the capture was closed.
             let is_closed = self.progress.is_closed();
             while let Some(captured) = self.queue.pop() {
-                encode::packet(self.format, &captured, &mut self.scratch);
+                format::packet(self.format, &captured, &mut self.scratch);
                 if self.bytes.saturating_add(self.scratch.len() as u64) > self.max_bytes {
                     self.progress.dropped(1);
                     self.file.flush()?;

@@ -100,7 +100,7 @@ impl PacketFeed {
     pub fn send(&self, encoding: u8, packet: &[u8]) -> Result<(), FeedError> {
         if packet.len() > MAX_PACKET {
             self.shared.too_long.fetch_add(1, Ordering::Relaxed);
-            self.tell();
+            self.wake();
             return Err(FeedError::TooLong(packet.len()));
         }
         let mut bytes = self.shared.spare.pop().unwrap_or_default();
@@ -128,12 +128,12 @@ impl PacketFeed {
             shared.overrun.fetch_add(1, Ordering::Relaxed);
             return Err(FeedError::Full);
         }
-        self.tell();
+        self.wake();
         Ok(())
     }
 
     /// Notifies the worker.
-    fn tell(&self) {
+    fn wake(&self) {
         let shared = &self.shared;
         if !shared.told.swap(true, Ordering::AcqRel)
             && let Some(wakeup) = shared.wakeup.get()
@@ -147,18 +147,18 @@ impl PacketReceiver {
     /// Sends RTCP for the source to `rtcp`, as compound packets (RFC 3550 section 6.1): keyframe
     /// requests, at most one a second for each encoding, and the bitrate that viewers can take.
     /// They are dropped if the channel is full.
-    pub fn telling(mut self, rtcp: mpsc::Sender<Vec<u8>>) -> Self {
+    pub fn with_feedback(mut self, rtcp: mpsc::Sender<Vec<u8>>) -> Self {
         self.rtcp = Some(rtcp);
         self
     }
 
     /// Whether there is a channel for RTCP.
-    pub(crate) fn can_tell(&self) -> bool {
+    pub(crate) fn takes_feedback(&self) -> bool {
         self.rtcp.is_some()
     }
 
     /// Sends RTCP to the source. Returns whether it was queued.
-    pub(crate) fn tell(&self, compound: &[u8]) -> bool {
+    pub(crate) fn send_feedback(&self, compound: &[u8]) -> bool {
         let rtcp = self.rtcp.as_ref();
         rtcp.is_some_and(|rtcp| rtcp.try_send(compound.to_vec()).is_ok())
     }

@@ -87,7 +87,7 @@ impl Peers {
             return self.stop_adapting(slot, graph);
         }
         adaptation.next = now + INTERVAL;
-        adaptation.is_heard = !adaptation.tells_nothing(peer, now);
+        adaptation.is_heard = !adaptation.never_reports(peer, now);
         let estimate = peer.connection.bandwidth();
         let Some(estimate) = estimate.filter(|_| adaptation.is_heard) else {
             peer.connection.want_bandwidth(DataRate::ZERO, now);

@@ -187,7 +187,7 @@ impl Worker {
             packet.arrival = now;
             packet.set_extensions(extensions);
             packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));
-            if packet.layers.keyframe && packet.layers.start && packet.tells_keyframes() {
+            if packet.layers.keyframe && packet.layers.start && packet.shows_keyframes() {
                 peer.connection
                     .keyframe_came(incoming.media, incoming.encoding);
             }

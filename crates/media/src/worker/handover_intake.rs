@@ -125,7 +125,7 @@ impl Worker {
         if self.give_datagram(now, slot, path, datagram) {
             let is_check = is_stun(datagram);
             for (worker, claim) in self.peers.claim(now, slot, (remote, by), is_check) {
-                self.handover.tell(worker, claim);
+                self.handover.send_claim(worker, claim);
             }
         }
     }

@@ -31,7 +31,7 @@ impl Worker {
         };
         self.close_pipes_of(&peer);
         for (worker, claim) in self.peers.end_claims(&peer) {
-            self.handover.tell(worker, claim);
+            self.handover.send_claim(worker, claim);
         }
         let id = |slot: &usize| Some(self.graph.route(*slot)?.id);
         let fed: SmallVec<[RouteId; 4]> = peer.routes.iter().filter_map(id).collect();

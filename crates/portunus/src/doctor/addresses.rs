@@ -63,7 +63,7 @@ fn is_example(address: IpAddr) -> bool {
 }
 
 /// Formats the ports that clients get with an address, such as `10000-10003`.
-pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> {
+pub(super) fn client_ports(it: &Reachable, media: &MediaConfig) -> Option<String> {
     let first = it.port.unwrap_or(media.port);
     let more = u16::try_from(media.port_count().saturating_sub(1)).unwrap_or(u16::MAX);
     match (first, more) {
@@ -75,7 +75,7 @@ pub(super) fn told_ports(it: &Reachable, media: &MediaConfig) -> Option<String> 
 
 /// Reports the announced addresses.
 fn described(it: &Reachable, media: &MediaConfig) -> Finding {
-    let ports = match told_ports(it, media) {
+    let ports = match client_ports(it, media) {
         Some(ports) => format!("UDP {ports}"),
         None => "UDP on ports that the kernel chooses".to_owned(),
     };
@@ -92,7 +92,7 @@ fn described(it: &Reachable, media: &MediaConfig) -> Finding {
     if announced == bound {
         return Finding::ok(Check::Address, text);
     }
-    let to = told_ports(&Reachable { port: None, ..*it }, media);
+    let to = client_ports(&Reachable { port: None, ..*it }, media);
     let to = to.map(|ports| format!(" to {bound}, UDP {ports}"));
     let text = format!(
         "{text} Whatever has this address has to forward these ports{}.",

@@ -77,7 +77,7 @@ pub(super) fn run(options: &ConvertOptions) -> Result<(), Failure> {
     let mut recordings = open(&inputs)?;
     let bar = Progress::new("converting");
     let mut progress = |done| bar.set(done);
-    let told = |error| told(&inputs, out, error);
+    let told = |error| failure(&inputs, out, error);
     let (converted, names) = match target {
         Target::Container(container) => {
             let mut sink = NewFiles::new(out, options.force);
@@ -134,7 +134,7 @@ pub(super) fn open(inputs: &[PathBuf]) -> Result<Recordings, Failure> {
         }
         opened.push(file);
     }
-    Recordings::open(opened).map_err(|error| told(inputs, Path::new(""), error))
+    Recordings::open(opened).map_err(|error| failure(inputs, Path::new(""), error))
 }
 
 /// Returns the files without empty ones, which silent publishers and other servers leave behind.
@@ -196,7 +196,7 @@ fn recordings_of(inputs: &[PathBuf], participant: Option<&str>) -> Result<Vec<Pa
 }
 
 /// Returns the error with the name of its file.
-fn told(inputs: &[PathBuf], out: &Path, error: ConvertError) -> Failure {
+fn failure(inputs: &[PathBuf], out: &Path, error: ConvertError) -> Failure {
     match &error {
         ConvertError::Input { index, error } => named_input(inputs, *index, error),
         ConvertError::Encrypted(index) => {

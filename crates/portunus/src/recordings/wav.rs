@@ -7,7 +7,7 @@ use std::time::Duration;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use opusic_c::{Channels, Decoder, SampleRate};
 use portunus_dsp::g711::{self, Law};
-use portunus_files::assemble::Step;
+use portunus_files::assembly::Step;
 use portunus_files::convert::{ConvertError, Converted, Recordings, assemble};
 use portunus_files::mjr::Medium;
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use portunus_files::assemble::InOrder;
+use portunus_files::assembly::InOrder;
 use portunus_files::opus::{OggOpusWriter, OpusHead, OpusTags, Placed};
 use portunus_media::TappedPacket;
 use portunus_rtp::{SeqNo, red};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portunus_files::assemble::{ClockKind, GapReason, Note};
+use portunus_files::assembly::{ClockKind, GapReason, Note};
 use portunus_files::manifest::{self, Change, Clock, Gap, Layer, Track};
 
 /// Adds a note to a track. Returns whether the manifest is to be written soon.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use portunus_files::assemble::{Assembler, TrackStats};
+use portunus_files::assembly::{Assembler, TrackStats};
 use portunus_files::container::{
     self, Container, ContainerError, ContainerWriter, Edits, FileInfo, FrameOut, TrackSetup,
 };
@@ -172,7 +172,7 @@ impl Part {
                 file.started_us = Some(started_us);
             })
         });
-        self.tell(true, |file| file.started_us = Some(started_us));
+        self.update_manifest(true, |file| file.started_us = Some(started_us));
     }
 
     /// Sets up a track.
@@ -190,7 +190,7 @@ impl Part {
             self.refuse(number, &error);
             return;
         }
-        self.tell(true, |file| {
+        self.update_manifest(true, |file| {
             if track_of(file, number).is_none() {
                 let mut track = manifest::Track {
                     track: file_number(number),
@@ -264,15 +264,15 @@ impl Part {
     }
 
     /// Changes the manifest. `is_news`: it is to be written soon.
-    pub(super) fn tell(&self, is_news: bool, change: impl FnOnce(&mut manifest::File)) {
+    pub(super) fn update_manifest(&self, is_news: bool, change: impl FnOnce(&mut manifest::File)) {
         if let Some(entry) = &self.entry {
             entry.update(is_news, change);
         }
     }
 
     /// Notes the progress in the manifest.
-    pub(super) fn tell_progress(&self, assembler: &Assembler, tracks: &[Track]) {
-        self.tell(false, |file| {
+    pub(super) fn note_progress(&self, assembler: &Assembler, tracks: &[Track]) {
+        self.update_manifest(false, |file| {
             file.bytes = self.target.len();
             file.duration_ms = self.duration.as_secs_f64() * 1_000.0;
             for (number, track) in tracks.iter().enumerate() {

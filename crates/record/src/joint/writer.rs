@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use portunus_files::assemble::{
+use portunus_files::assembly::{
     Arrived, Assembler, Coded, Note, Plan, PlannedTrack, Report, Step, StreamKey, TrackStats,
 };
 use portunus_files::container::{Rotation, TrackSetup};
@@ -387,7 +387,7 @@ impl Writer {
         }
         if let Some(part) = &self.part {
             let is_news = !matches!(note, Note::Talks { .. });
-            part.tell(is_news, |file| {
+            part.update_manifest(is_news, |file| {
                 if let Some(track) = track_of(file, number) {
                     note::note(track, note);
                 }
@@ -407,7 +407,7 @@ impl Writer {
 
     /// Ends the file, and starts the next.
     fn begin_part(&mut self) -> Result<(), RecordError> {
-        self.tell_progress();
+        self.note_progress();
         let Some(mut part) = self.part.take() else {
             return Ok(());
         };
@@ -443,7 +443,7 @@ impl Writer {
     }
 
     /// Updates the progress in the manifest.
-    fn tell_progress(&mut self) {
+    fn note_progress(&mut self) {
         let numbers = 0..self.tracks.len();
         let packets: u64 = numbers.map(|it| self.assembler.stats(it).packets).sum();
         let counters = &self.recorder.shared.counters;
@@ -451,13 +451,13 @@ impl Writer {
         counters.frames.fetch_add(new, Relaxed);
         self.counted = packets;
         if let Some(part) = &self.part {
-            part.tell_progress(&self.assembler, &self.tracks);
+            part.note_progress(&self.assembler, &self.tracks);
         }
     }
 
     fn end(&mut self, ended: Result<End, RecordError>) {
         self.link.close();
-        self.tell_progress();
+        self.note_progress();
         let dropped: u64 = self.tracks.iter().map(|track| track.dropped).sum();
         let counters = &self.recorder.shared.counters;
         counters.dropped.fetch_add(dropped, Relaxed);
@@ -499,7 +499,7 @@ impl Job for Writer {
         let Some(ended) = ended(worked, &self.spec.name) else {
             if round.now >= self.reported + PROGRESS {
                 self.reported = round.now;
-                self.tell_progress();
+                self.note_progress();
             }
             return Turn::GoesOn;
         };

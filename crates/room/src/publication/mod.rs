@@ -2,15 +2,15 @@
 //! which their media came up.
 
 mod answer;
-mod configure;
-mod forward;
+mod forwarders;
 mod keyframes;
 mod origin;
 mod placeholder;
 mod recording;
 mod remote;
+mod settings;
 mod stream;
-mod talk;
+mod talkers;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,18 +20,18 @@ use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
 
 pub(crate) use answer::{AnswerRequest, Answered, answer_options, single};
-pub use configure::{Configure, LineWish, RecordChange, StreamDescription, StreamSetting};
-pub(crate) use forward::MAX_FORWARDERS;
-pub use forward::{ForwardRequest, Forwarder, RtcpPorts};
+pub(crate) use forwarders::MAX_FORWARDERS;
+pub use forwarders::{ForwardRequest, Forwarder, RtcpPorts};
 pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
 pub use recording::FileNames;
 pub(crate) use recording::Recorded;
 pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication};
+pub use settings::{Configure, LineWish, RecordChange, StreamDescription, StreamSetting};
 pub(crate) use stream::Layering;
 pub use stream::{ExtensionIds, Stream, StreamFormat};
-pub use talk::Talk;
-pub(crate) use talk::detection;
+pub use talkers::Talk;
+pub(crate) use talkers::detection;
 
 use crate::{PersonId, Refusal};
 

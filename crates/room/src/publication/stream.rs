@@ -5,7 +5,7 @@ use portunus_record::Recording;
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind, OfferedFlags};
 
-use super::forward::Forwarder;
+use super::forwarders::Forwarder;
 use crate::delay::Delay;
 
 /// An m-line of a publisher.

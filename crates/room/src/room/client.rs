@@ -17,7 +17,7 @@ use crate::{Connection, ConnectionId, Event, Notice, PersonId};
 /// The room calls all methods under its lock: they must neither block nor lock the room.
 pub trait Client: Connection {
     /// Tells the client something, with an `offer` if there is one.
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>);
+    fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>);
 
     /// Tells the observers of the server what this client has done.
     fn notify(&self, room: &State, event: &Event<'_>);
@@ -130,17 +130,17 @@ impl Clients {
     }
 
     /// Tells those who hear of all joins, except `subject`.
-    pub(super) fn tell_join(&self, subject: &PersonId, told: &Told<'_>) {
+    pub(super) fn send_join(&self, subject: &PersonId, told: &Told<'_>) {
         let others = self.participants().filter(|(id, _)| *id != subject);
         for (_, client) in others.filter(|(_, client)| client.hears_joins()) {
-            client.tell(told, None);
+            client.send(told, None);
         }
     }
 
     /// Tells all participants but `subject`.
-    pub(super) fn tell(&self, subject: Option<&PersonId>, told: &Told<'_>) {
+    pub(super) fn send(&self, subject: Option<&PersonId>, told: &Told<'_>) {
         for (_, client) in self.participants().filter(|(id, _)| Some(*id) != subject) {
-            client.tell(told, None);
+            client.send(told, None);
         }
     }
 }

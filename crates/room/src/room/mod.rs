@@ -4,15 +4,15 @@
 //! [`Subscriptions`] what is received, [`Speakers`] the dominant speaker, [`Clients`] the way to
 //! the clients, and [`Announcements`] the publishers that the others do not know yet.
 
+mod admissions;
 mod client;
-mod join;
-mod leave;
+mod departures;
 mod notifications;
-mod publish;
+mod publications;
 mod relay;
 mod remote;
 mod speech;
-mod subscribe;
+mod subscriptions;
 mod taps;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,12 +27,12 @@ use crate::speakers::Speakers;
 use crate::subscription::{Subscriber, Subscriptions};
 use crate::{ConnectionId, Dummy, PersonId, Refusal, RoomSettings, Stream};
 
+pub use admissions::Join;
 use client::Clients;
 pub use client::{Client, Told, Watcher};
-pub use join::Join;
-pub use publish::Configured;
+pub use publications::Configured;
 pub use remote::{NewRemote, hear};
-pub use subscribe::{Outcome, Switched};
+pub use subscriptions::{Outcome, Switched};
 pub use taps::Taps;
 
 /// A room. All changes happen under its lock, so that all clients see them in the same order.

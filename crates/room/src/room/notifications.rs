@@ -12,47 +12,47 @@ use crate::{ConnectionId, Event, Notice, PersonId};
 
 impl State {
     /// Tells all participants.
-    pub(super) fn tell_all(&mut self, notice: Notice<'_>) {
-        self.tell_news();
-        self.clients.tell(None, &Told::new(self, notice));
+    pub(super) fn send_to_all(&mut self, notice: Notice<'_>) {
+        self.send_news();
+        self.clients.send(None, &Told::new(self, notice));
     }
 
     /// Tells all participants but `subject`.
-    pub(super) fn tell_others(&mut self, subject: &PersonId, notice: Notice<'_>) {
-        self.tell_news();
-        self.clients.tell(Some(subject), &Told::new(self, notice));
+    pub(super) fn send_to_others(&mut self, subject: &PersonId, notice: Notice<'_>) {
+        self.send_news();
+        self.clients.send(Some(subject), &Told::new(self, notice));
     }
 
     /// Tells a join to those who hear of all joins.
-    pub(super) fn tell_join(&mut self, id: &PersonId) {
-        self.tell_news();
+    pub(super) fn send_join(&mut self, id: &PersonId) {
+        self.send_news();
         let told = Told::new(self, Notice::Joining(id));
-        self.clients.tell_join(id, &told);
+        self.clients.send_join(id, &told);
     }
 
     /// Tells a join that failed halfway to those who hear of all joins.
-    pub(super) fn tell_undone(&mut self, id: &PersonId) {
+    pub(super) fn send_undone(&mut self, id: &PersonId) {
         let told = Told::new(self, Notice::JoinUndone(id));
-        self.clients.tell_join(id, &told);
+        self.clients.send_join(id, &told);
     }
 
     /// Tells the client of a subscription.
-    pub(super) fn tell_subscriber(&self, key: ConnectionId, notice: Notice<'_>) {
+    pub(super) fn send_to_subscriber(&self, key: ConnectionId, notice: Notice<'_>) {
         if let Some(client) = self.clients.subscriber(key) {
-            client.tell(&Told::new(self, notice), None);
+            client.send(&Told::new(self, notice), None);
         }
     }
 
     /// Tells the others the publication of `id`, if its media is up.
-    pub(super) fn tell_published(&mut self, id: &PersonId) {
+    pub(super) fn send_published(&mut self, id: &PersonId) {
         if self.is_shown(id) {
-            self.tell_others(id, Notice::Published(&[id]));
+            self.send_to_others(id, Notice::Published(&[id]));
         }
     }
 
     /// Tells the others and the observers the changed publication of `id`, if its media is up.
-    pub fn tell_updated(&mut self, id: &PersonId) {
-        self.tell_published(id);
+    pub fn send_updated(&mut self, id: &PersonId) {
+        self.send_published(id);
         self.notify_published(id, &Event::Updated(id));
     }
 
@@ -60,16 +60,16 @@ impl State {
     pub fn announce(&mut self, id: &PersonId, room: &Arc<Room>) {
         self.notify_published(id, &Event::Published(id));
         match self.announcements.announce(id, Instant::now()) {
-            Announcement::Now => self.tell_published(id),
+            Announcement::Now => self.send_published(id),
             Announcement::At(time) => {
-                tokio::spawn(tell_news_at(Arc::downgrade(room), time));
+                tokio::spawn(send_news_at(Arc::downgrade(room), time));
             }
             Announcement::Pending => {}
         }
     }
 
     /// Tells pending announcements, which have to precede all later notices.
-    pub(super) fn tell_news(&mut self) {
+    pub(super) fn send_news(&mut self) {
         let news = self.announcements.take(Instant::now());
         let news: Vec<&PersonId> = news.iter().filter(|id| self.is_shown(id)).collect();
         if news.is_empty() {
@@ -79,13 +79,13 @@ impl State {
         let told = Told::new(self, Notice::Published(&news));
         for (own, client) in self.clients.participants() {
             if !news.contains(&own) {
-                client.tell(&told, None);
+                client.send(&told, None);
                 continue;
             }
             let others = news.iter().copied().filter(|id| *id != own);
             let others: Vec<&PersonId> = others.collect();
             if !others.is_empty() {
-                client.tell(&Told::new(self, Notice::Published(&others)), None);
+                client.send(&Told::new(self, Notice::Published(&others)), None);
             }
         }
     }
@@ -149,9 +149,9 @@ impl State {
     }
 }
 
-async fn tell_news_at(room: Weak<Room>, time: Instant) {
+async fn send_news_at(room: Weak<Room>, time: Instant) {
     tokio::time::sleep_until(time).await;
     if let Some(room) = room.upgrade() {
-        room.lock().tell_news();
+        room.lock().send_news();
     }
 }

@@ -41,7 +41,7 @@ impl State {
         if changed.is_empty() && !(dominant && subscriber.seating.speakers().is_some()) {
             return;
         }
-        self.tell_subscriber(key, Notice::Seats(key, &changed));
+        self.send_to_subscriber(key, Notice::Seats(key, &changed));
     }
 
     /// Assigns the seats of a new subscription. The answer to its client will contain them.
@@ -124,7 +124,7 @@ impl State {
             layering = Layering::Svc;
             self.publications.found_svc(&change.feed, change.feed_mid);
             self.relay_stream(&change.feed, index);
-            self.tell_updated(&change.feed);
+            self.send_updated(&change.feed);
         }
         let mid = change.mid;
         for (kind, layer) in changed_layers(layering, change.before, layer) {
@@ -134,18 +134,18 @@ impl State {
                 layer,
                 reason,
             };
-            self.tell_layer(key, relayed);
+            self.send_layer(key, relayed);
         }
     }
 
     /// Tells a subscriber which layer an m-line receives.
-    pub(super) fn tell_layer(&self, key: ConnectionId, relayed: RelayedLayer) {
+    pub(super) fn send_layer(&self, key: ConnectionId, relayed: RelayedLayer) {
         let notice = Notice::Layer {
             mid: relayed.mid,
             kind: relayed.kind,
             layer: relayed.layer,
             reason: relayed.reason,
         };
-        self.tell_subscriber(key, notice);
+        self.send_to_subscriber(key, notice);
     }
 }

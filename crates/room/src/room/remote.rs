@@ -46,7 +46,7 @@ impl State {
         let origin = Origin::Remote(new.remote);
         self.publications.start(id, origin, new.e2ee, new.streams);
         self.media_up(id);
-        self.tell_published(id);
+        self.send_published(id);
         self.notify_published(id, &Event::Published(id));
         self.update_media(id);
         self.record(id, false);
@@ -66,14 +66,14 @@ impl State {
             .get_mut(id)
             .and_then(|person| person.rename_remote(profile));
         if let Some(profile) = &renamed {
-            self.tell_others(id, Notice::Renamed { id, profile });
+            self.send_to_others(id, Notice::Renamed { id, profile });
         }
         let news = self.publications.update_remote(id, e2ee, updates);
         self.relay_feed(id);
         self.update_media(id);
         self.record(id, false);
         if news {
-            self.tell_updated(id);
+            self.send_updated(id);
         }
     }
 
@@ -83,7 +83,7 @@ impl State {
         let Some(person) = self.remove(id) else {
             return;
         };
-        self.tell_all(Notice::Left(&person));
+        self.send_to_all(Notice::Left(&person));
         self.notify(None, &Event::Left(&person));
         if let Some(media) = media {
             self.unsubscribe_all(id, &media);

@@ -29,7 +29,7 @@ impl State {
         if self.roster.get(id).is_some() {
             self.notify_of(id, &Event::Talk(&talk));
         }
-        self.tell_all(Notice::Talk(&talk));
+        self.send_to_all(Notice::Talk(&talk));
     }
 
     /// Notes the speech activity of a participant. A new dominant speaker gets a seat where it has
@@ -42,7 +42,7 @@ impl State {
             return;
         }
         if self.settings.dominant_speaker {
-            self.tell_all(Notice::Dominant(id));
+            self.send_to_all(Notice::Dominant(id));
         }
         self.reseat_followers(true);
     }

@@ -1,9 +1,8 @@
 //! The subscriptions of a room. A subscription is a PeerConnection with any number of streams.
 
+mod admission;
 mod change;
-mod configure;
 mod format;
-mod join;
 mod layers;
 mod line;
 mod negotiation;
@@ -11,30 +10,31 @@ mod payloads;
 mod request;
 mod seat;
 mod seating;
+mod settings;
+mod single_exchange;
 mod subscriber;
-mod switch;
+mod switches;
 mod taking;
 mod track;
-mod watch;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use portunus_rtp::Mid;
 use portunus_sdp::MAX_MEDIA;
 
-pub use join::{LastN, SubscriberJoin};
+pub use admission::{LastN, SubscriberJoin};
 pub use layers::{LayerKind, LayerRequest, RequestedLayers};
 pub(crate) use layers::{RelayedLayer, changed_layers};
 pub use line::Line;
 pub(crate) use negotiation::Offer;
 pub use request::{Change, LineSetting, Subscribe, SubscriberConfigure, Unsubscribe};
 pub(crate) use seating::Follow;
+pub use single_exchange::{MAX_SPEAKERS, Watch};
 pub use subscriber::Subscriber;
 pub(crate) use subscriber::Viewer;
-pub(crate) use switch::Switching;
-pub use switch::{Switch, SwitchEntry};
+pub(crate) use switches::Switching;
+pub use switches::{Switch, SwitchEntry};
 pub use taking::Missing;
-pub use watch::{MAX_SPEAKERS, Watch};
 
 use crate::publication::{Publication, Publications, Stream};
 use crate::{ConnectionId, PersonId, Refusal};

@@ -297,7 +297,7 @@ impl Connection for Client {
 }
 
 impl room::Client for Client {
-    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+    fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let text = told.written(|| written(&told.notice));
         let offered = if offer.is_some() { " by an offer" } else { "" };
         let address = std::rc::Rc::as_ptr(&text) as usize;

@@ -31,7 +31,7 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Sets the time and drops expired checks.
-    pub(super) fn tell_time(&mut self, now: Instant) {
+    pub(super) fn set_time(&mut self, now: Instant) {
         self.now = Some(now);
         let is_over = |check: &Check| now.saturating_duration_since(check.sent) >= ANSWERABLE;
         while self.in_order.front().is_some_and(is_over) {
@@ -105,7 +105,7 @@ mod tests {
     fn an_answer_comes_from_where_its_check_went_to_where_it_left() {
         let (here, there) = (address("10.0.0.1:1"), address("10.0.0.2:2"));
         let mut checks = Checks::default();
-        checks.tell_time(Instant::now());
+        checks.set_time(Instant::now());
         checks.note(transaction(1), Path::udp(here, there));
         assert!(checks.is_symmetric(transaction(1), Path::udp(here, there)));
         assert!(!checks.is_symmetric(transaction(2), Path::udp(here, there)));
@@ -124,14 +124,14 @@ mod tests {
         let (here, there) = (address("10.0.0.1:1"), address("10.0.0.2:2"));
         let mut now = Instant::now();
         let mut checks = Checks::default();
-        checks.tell_time(now);
+        checks.set_time(now);
         for n in 0..2_000 {
             checks.note(transaction(n), Path::udp(here, there));
         }
         assert_eq!(checks.in_order.len(), MOST);
         assert!(checks.is_symmetric(transaction(1_999), Path::udp(here, there)));
         now += ANSWERABLE;
-        checks.tell_time(now);
+        checks.set_time(now);
         assert!(!checks.is_symmetric(transaction(1_999), Path::udp(here, there)));
         assert!(checks.in_order.capacity() <= FEW);
     }

@@ -328,7 +328,7 @@ impl Ice {
 
     /// Takes a STUN datagram received on `path`.
     pub(crate) fn receive(&mut self, now: Instant, path: Path, datagram: &[u8]) -> StunOutcome {
-        self.checks.tell_time(now);
+        self.checks.set_time(now);
         let Some(destination) = self.announced(path) else {
             return StunOutcome::Refused;
         };
@@ -418,7 +418,7 @@ impl Ice {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        self.checks.tell_time(now);
+        self.checks.set_time(now);
         if self.remote.is_some() {
             // The agent handles one of these per call, without looking at its clock, and would not
             // ask for another call.

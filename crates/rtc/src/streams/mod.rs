@@ -3,17 +3,17 @@
 
 mod demux;
 mod nack;
-mod receive;
+mod receiver;
 mod report;
 mod retransmissions;
-mod send;
+mod sender;
 mod succession;
 mod transport_feedback;
 
 pub use demux::{Demux, StreamKey};
 pub use nack::{MissingPackets, NackLimits};
-pub use receive::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
+pub use receiver::{Accepted, ReceiveCounters, ReceiveStream, ReportFigures};
 pub use report::{NtpClock, SenderClock};
-pub use send::{Burst, SendCounters, SendStream, SenderFigures};
+pub use sender::{Burst, SendCounters, SendStream, SenderFigures};
 pub use succession::Succession;
 pub use transport_feedback::{ArrivalLog, ArrivalReport};

@@ -109,7 +109,10 @@ impl MediaSide {
     }
 
     /// Returns the feedback of some kind.
-    pub fn told(&self, matches: impl Fn(&Feedback) -> bool) -> Vec<(Instant, Feedback)> {
+    pub fn matching_feedback(
+        &self,
+        matches: impl Fn(&Feedback) -> bool,
+    ) -> Vec<(Instant, Feedback)> {
         let told = self.feedback.iter();
         told.filter(|(_, feedback)| matches(feedback))
             .copied()

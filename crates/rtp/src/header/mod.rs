@@ -1,7 +1,7 @@
 //! The RTP header (RFC 3550 section 5.1): parsed once into offsets, edited in place, written.
 
 mod template;
-mod write;
+mod writer;
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::extension::{ExtensionForm, Extensions};
 use crate::{Pt, RtpError, Ssrc};
 
 pub use template::HeaderTemplate;
-pub use write::{Fields, write_header};
+pub use writer::{Fields, write_header};
 
 /// The bytes of the fixed part of the header.
 pub const FIXED_HEADER_LEN: usize = 12;

@@ -12,7 +12,7 @@ pub enum PlainError {
     #[error("it does not begin with v=0")]
     NotSdp,
     /// The text is too long.
-    #[error("it has {0} bytes, {max} are the most", max = super::read::MAX_TEXT)]
+    #[error("it has {0} bytes, {max} are the most", max = super::parser::MAX_TEXT)]
     TooLong(usize),
     /// A line is not a letter, `=` and a value.
     #[error("line {0} is no SDP: {1}")]

@@ -26,13 +26,13 @@ mod layout;
 mod matching;
 mod media;
 mod numbers;
+mod parser;
 mod pending;
-mod read;
 mod remote;
 mod session;
 mod takeover;
 mod transcoding;
-mod write;
+mod writer;
 
 pub use crypto::{CryptoRefusal, SdesKey, SrtpPolicy, Suite};
 pub use ends::{Accepted, LocalEnd, LocalPorts, Ports, SrtpUse};

@@ -6,12 +6,12 @@ use portunus_rtp::Mid;
 
 use crate::codecs::{CodecName, CodecSpec};
 use crate::description::{Attribute, Bandwidth, Direction, Extmap};
+use crate::media_lines::{self, find, values};
 use crate::negotiated::{Codec, Kind};
-use crate::parse::{self, find, values};
 
 use super::crypto::{self, CryptoLine, CryptoRefusal};
 use super::error::PlainError;
-use super::read;
+use super::parser;
 
 /// The attributes of m-lines that are passed to the other side.
 const PASSED_ON: [&str; 4] = ["ptime", "maxptime", "framerate", "content"];
@@ -63,7 +63,7 @@ pub struct FarMedia {
 impl FarSession {
     /// Reads SDP text.
     pub fn parse(text: &str) -> Result<Self, PlainError> {
-        let sdp = read::read(text)?;
+        let sdp = parser::read(text)?;
         let mut media = Vec::with_capacity(sdp.medias.len());
         for (index, line) in sdp.medias.iter().enumerate() {
             media.push(FarMedia::read(line, index, &sdp)?);
@@ -133,9 +133,9 @@ impl FarMedia {
     ) -> Result<Self, PlainError> {
         let connection = line.connections.first().or(sdp.connection.as_ref());
         let address = connection
-            .map(|connection| read::address(&connection.connection_address))
+            .map(|connection| parser::address(&connection.connection_address))
             .transpose()?;
-        let reachable = address.filter(|address| !read::is_nowhere(*address) && line.port != 0);
+        let reachable = address.filter(|address| !parser::is_nowhere(*address) && line.port != 0);
         let rtp = reachable.map(|address| SocketAddr::new(address, line.port));
         let mut far = FarMedia {
             name: line.media.clone(),
@@ -156,7 +156,7 @@ impl FarMedia {
         let Some((mid, _)) = Mid::new("0").zip(far.kind()) else {
             return Ok(far);
         };
-        let Ok(media) = parse::media(line, index, mid, &sdp.attributes) else {
+        let Ok(media) = media_lines::media(line, index, mid, &sdp.attributes) else {
             return Ok(far);
         };
         let stated = media.direction;
@@ -249,8 +249,8 @@ fn rtcp(value: &str, rtp: IpAddr) -> Option<SocketAddr> {
         .ok()
         .filter(|port: &u16| *port != 0)?;
     let address = match fields.nth(2) {
-        Some(text) => read::address(text).ok()?,
+        Some(text) => parser::address(text).ok()?,
         None => rtp,
     };
-    (!read::is_nowhere(address)).then_some(SocketAddr::new(address, port))
+    (!parser::is_nowhere(address)).then_some(SocketAddr::new(address, port))
 }

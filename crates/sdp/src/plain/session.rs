@@ -14,7 +14,7 @@ use super::layout::Layout;
 use super::media::PlainMedia;
 use super::pending::{Offered, OfferedMedia, Pending, Taken, TakenMedia};
 use super::remote::{self, FarMedia, FarSession};
-use super::write::{self, ActiveText, LineText, Text};
+use super::writer::{self, ActiveText, LineText, Text};
 use super::{browser_side, transcoding};
 
 /// The `s=` line if the browser's is empty.
@@ -439,12 +439,12 @@ impl PlainSession {
             address: local.address,
             lines,
         };
-        let body = write::write(&text, 0);
+        let body = writer::write(&text, 0);
         if self.written.as_ref().is_some_and(|last| *last != body) {
             self.version = self.version.saturating_add(1);
         }
         self.written = Some(body);
-        write::write(&text, self.version)
+        writer::write(&text, self.version)
     }
 }
 

@@ -406,7 +406,7 @@ impl Agent {
             Owner::Refresh(call) => calls.refreshed(stack, call, &answer),
             Owner::Bye(call) => calls.bye_answered(stack, call),
             Owner::InDialog(call, request) => calls.answered(stack, call, request, answer),
-            Owner::OutOfDialog(request) => stack.tell_answer(request, answer),
+            Owner::OutOfDialog(request) => stack.report_answer(request, answer),
             Owner::Subscribe(subscription) => subscriptions.answered(stack, subscription, answer),
             Owner::Publish(publication) => publications.answered(stack, publication, answer),
             Owner::NotifyRefer(refer) => refers.notified(stack, calls, refer, &answer),

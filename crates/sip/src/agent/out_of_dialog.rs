@@ -40,15 +40,15 @@ impl OutOfDialog {
                 | Method::Register
         );
         if makes_dialogs {
-            stack.tell_unsent(id, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
+            stack.report_unsent(id, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
             return;
         }
         let Uri::Sip(uri) = uri else {
-            stack.tell_unsent(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
+            stack.report_unsent(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
             return;
         };
         let Some(speaker) = stack.speaker(account) else {
-            stack.tell_unsent(id, 500, "No such account");
+            stack.report_unsent(id, 500, "No such account");
             return;
         };
         let uri = Uri::Sip(SipUri {

@@ -121,7 +121,7 @@ impl Agent {
         let response = self.stack.response(speaker, &new.request, 200, &tag);
         self.stack.answer(None, speaker, server, &response);
         let (account, flow, request) = (speaker.account, new.flow, new.request.clone());
-        self.stack.tell(AgentEvent::Request {
+        self.stack.report(AgentEvent::Request {
             account,
             call: None,
             flow,

@@ -150,14 +150,14 @@ impl Publications {
                 let expires = response.headers.expires().ok().flatten().unwrap_or(asked);
                 if publication.leaving && asked.is_zero() {
                     self.drop_publication(stack, id);
-                    stack.tell_ended(id, None);
+                    stack.report_ended(id, None);
                     return;
                 }
                 let wait = expires.max(Duration::from_secs(1)).mul_f64(part);
                 stack
                     .deadlines
                     .set(Timer::Publication(id), Some(stack.now + wait));
-                stack.tell(AgentEvent::Subscribed {
+                stack.report(AgentEvent::Subscribed {
                     subscription: id,
                     expires,
                     response,
@@ -182,11 +182,11 @@ impl Publications {
             }
             _ if publication.leaving => {
                 self.drop_publication(stack, id);
-                stack.tell_ended(id, None);
+                stack.report_ended(id, None);
             }
             _ => {
                 self.drop_publication(stack, id);
-                stack.tell_refused(id, answer);
+                stack.report_refused(id, answer);
             }
         }
     }

@@ -158,7 +158,7 @@ impl Refers {
         stack
             .deadlines
             .set(Timer::Refer(id), Some(stack.now + EXPIRES));
-        stack.tell(AgentEvent::Refer {
+        stack.report(AgentEvent::Refer {
             refer: id,
             account,
             call,

@@ -193,7 +193,7 @@ impl Subscriptions {
                 return;
             }
             self.drop_subscription(stack, id);
-            stack.tell_refused(id, answer);
+            stack.report_refused(id, answer);
             return;
         };
         let tag = to_tag(response.headers.to().ok().flatten());
@@ -226,7 +226,7 @@ impl Subscriptions {
         stack
             .deadlines
             .set(Timer::Subscription(id), Some(stack.now + wait));
-        stack.tell(AgentEvent::Subscribed {
+        stack.report(AgentEvent::Subscribed {
             subscription: id,
             expires,
             response,
@@ -318,7 +318,7 @@ impl Subscriptions {
         stack.trace(&speaker, None, false, &new.route, bytes);
         let response = stack.dialog_response(&speaker, request, &new.flow, 200, &our_tag);
         stack.answer(None, &speaker, server, &response);
-        stack.tell(AgentEvent::Notify {
+        stack.report(AgentEvent::Notify {
             subscription: id,
             request: request.clone(),
         });
@@ -340,7 +340,7 @@ impl Subscriptions {
 
     fn end_subscription(&mut self, stack: &mut Stack, id: SubscriptionId, reason: Option<String>) {
         self.drop_subscription(stack, id);
-        stack.tell_ended(id, reason);
+        stack.report_ended(id, reason);
     }
 
     fn drop_subscription(&mut self, stack: &mut Stack, id: SubscriptionId) {

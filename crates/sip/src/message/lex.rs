@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::error::SyntaxError;
-use super::parse::MAX_LIST;
+use super::parser::MAX_LIST;
 
 /// Whether `text` is a token (RFC 3261 section 25.1).
 #[must_use]

@@ -7,7 +7,7 @@ use super::error::SyntaxError;
 use super::lex::{
     is_escaped, is_token, is_token_byte, split_first, take_quoted, unescape, unquote,
 };
-use super::parse::MAX_LIST;
+use super::parser::MAX_LIST;
 
 /// Parameters in their order: `;name=value;flag`. Lookups ignore the case of a name.
 ///

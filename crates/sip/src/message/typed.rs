@@ -11,7 +11,7 @@ use super::fields::{
 use super::headers::Headers;
 use super::lex::{number, split_first, split_list};
 use super::method::Method;
-use super::parse::MAX_LIST;
+use super::parser::MAX_LIST;
 use super::via::Via;
 
 /// Lists of tokens that may be repeated. Their tokens compare without case.

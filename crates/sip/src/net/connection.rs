@@ -68,24 +68,29 @@ impl Connection {
         let _ = up.send(Arrival::Ended(id)).await;
     }
 
-    async fn serve(&mut self, (wire, flow, role): (Opened, Flow, Role)) -> io::Result<()> {
+    async fn serve(&mut self, opened: Opened) -> io::Result<()> {
+        let Opened {
+            framing,
+            flow,
+            role,
+        } = opened;
         if self.up.send(Arrival::Opened(flow)).await.is_err() {
             return Ok(());
         }
-        match wire {
-            Opened::Stream(wire) => stream::serve(self, wire, flow, role).await,
-            Opened::WebSocket(socket) => websocket::serve(self, *socket, flow, role).await,
+        match framing {
+            Framing::Stream(wire) => stream::serve(self, wire, flow, role).await,
+            Framing::WebSocket(socket) => websocket::serve(self, *socket, flow, role).await,
         }
     }
 
-    async fn open(&mut self, origin: Origin) -> io::Result<(Opened, Flow, Role)> {
+    async fn open(&mut self, origin: Origin) -> io::Result<Opened> {
         let late = |_| io::Error::from(ErrorKind::TimedOut);
         timeout(self.limits.connect, self.open_without_limit(origin))
             .await
             .map_err(late)?
     }
 
-    async fn open_without_limit(&mut self, origin: Origin) -> io::Result<(Opened, Flow, Role)> {
+    async fn open_without_limit(&mut self, origin: Origin) -> io::Result<Opened> {
         let role = match &origin {
             Origin::Out { .. } => Role::Connected,
             Origin::In { .. } => Role::Accepted,
@@ -114,15 +119,15 @@ impl Connection {
                 (wire, local, None)
             }
         };
-        let opened = match (is_websocket, asked) {
-            (false, _) => Opened::Stream(wire),
+        let framing = match (is_websocket, asked) {
+            (false, _) => Framing::Stream(wire),
             (true, Some((host, path))) => {
                 let secure = self.transport.is_secure();
-                Opened::WebSocket(Box::new(
+                Framing::WebSocket(Box::new(
                     websocket::connect(wire, secure, &host, self.remote.port(), &path).await?,
                 ))
             }
-            (true, None) => Opened::WebSocket(Box::new(websocket::accept(wire).await?)),
+            (true, None) => Framing::WebSocket(Box::new(websocket::accept(wire).await?)),
         };
         let flow = Flow {
             transport: self.transport,
@@ -130,11 +135,23 @@ impl Connection {
             remote: self.remote,
             connection: Some(self.id),
         };
-        Ok((opened, flow, role))
+        Ok(Opened {
+            framing,
+            flow,
+            role,
+        })
     }
 }
 
-enum Opened {
+/// A connection after its handshakes.
+struct Opened {
+    framing: Framing,
+    flow: Flow,
+    role: Role,
+}
+
+/// The form of a connection's messages.
+enum Framing {
     Stream(Box<dyn Wire>),
     WebSocket(Box<websocket::Socket>),
 }

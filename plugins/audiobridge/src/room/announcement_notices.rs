@@ -42,7 +42,7 @@ impl RoomState {
     }
 
     fn announce_change(&self, what: &str, file_id: &str) {
-        self.tell(
+        self.send(
             Audience::Listening,
             self.message(what).with("file_id", file_id),
         );

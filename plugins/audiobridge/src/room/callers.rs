@@ -113,7 +113,7 @@ impl Drop for PhoneStay {
         };
         let mut state = room.lock();
         if state.caller(&self.id, self.number).is_some() {
-            state.remove_and_tell(&self.id, Audience::All);
+            state.remove_and_notify(&self.id, Audience::All);
         }
     }
 }
@@ -148,7 +148,7 @@ impl RoomState {
             record: options.mjrs.then(RecordWish::default),
         };
         self.join(Who::Caller(caller.tell), join);
-        self.tell_joined(&id, true);
+        self.notify_joined(&id, true);
         let number = self.roster.get(&id).map(|person| person.number);
         number.ok_or(EntranceError::Ended)
     }

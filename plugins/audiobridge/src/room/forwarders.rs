@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::mix::Mix;
 use super::profile::Profile;
 use crate::codec::{codec_name, shared_encoding};
-use crate::forward::ForwardSpec;
+use crate::forwarder_options::ForwardSpec;
 use crate::refusal::Refusal;
 
 /// The limit of forwarders in a room: each sends to an address that a client chose.

@@ -88,7 +88,7 @@ impl RoomState {
         if let Some(person) = self.roster.get_mut(id) {
             person.setup = true;
             self.connect(id);
-            self.tell_state(id);
+            self.send_state(id);
         }
     }
 

@@ -3,13 +3,13 @@
 //! Each part owns its state, and is given the other parts that it needs. What participants and
 //! subscribers of events learn is decided here, in the `impl`s of [`RoomState`].
 
+mod admission;
 mod announcement_notices;
 mod announcements;
 mod callers;
-mod configure;
+mod changes;
+mod departures;
 mod forwarders;
-mod join;
-mod leave;
 mod links;
 mod listeners;
 mod mix;
@@ -39,9 +39,9 @@ use portunus_telephony::Telephony;
 use crate::config::RoomSetup;
 use crate::options::OPTIONS;
 
+pub(crate) use admission::{Join, format_named};
 pub(crate) use callers::{PhoneEntrance, PhoneRooms};
 pub(crate) use forwarders::{NewForwarder, StreamIds};
-pub(crate) use join::{Join, format_named};
 pub(crate) use moderation::Suspension;
 pub(crate) use participant::{Link, PeerLink, RecordWish, RtpLink, Who};
 pub(crate) use participant_stats::stats_json;

@@ -35,7 +35,7 @@ impl RoomState {
         self.update(id);
         if let Some(person) = self.roster.get(id) {
             let event = self.event().with("participants", self.list_of_one(person));
-            self.tell(Audience::Listening, event);
+            self.send(Audience::Listening, event);
         }
         self.notify_about(client, if muted { "mute" } else { "unmute" }, id);
         Ok(true)
@@ -49,7 +49,7 @@ impl RoomState {
         for person in self.roster.iter_mut() {
             person.gate_recording(muted);
         }
-        self.tell(Audience::Listening, self.event().with("muted", muted));
+        self.send(Audience::Listening, self.event().with("muted", muted));
         self.notify_room(client, if muted { "mute_room" } else { "unmute_room" });
         true
     }
@@ -92,7 +92,7 @@ impl RoomState {
             self.stop_recording(id);
         }
         let event = self.event().with("suspended", id.to_json());
-        self.tell(Audience::ListeningAnd(id), event);
+        self.send(Audience::ListeningAnd(id), event);
         self.notify_about(client, "suspended", id);
     }
 
@@ -126,9 +126,9 @@ impl RoomState {
                 if let Some(person) = self.roster.get(id) {
                     person.push(recap);
                 }
-                self.tell(Audience::Others(id), event);
+                self.send(Audience::Others(id), event);
             }
-            false => self.tell(Audience::Listening, event),
+            false => self.send(Audience::Listening, event),
         }
         self.notify_about(client, "resumed", id);
         Ok(())

@@ -13,8 +13,8 @@ impl RoomState {
     }
 
     /// Sends a message to an audience.
-    pub(super) fn tell(&self, audience: Audience<'_>, event: impl Into<Value>) {
-        self.roster.tell(audience, &Notice::new(event));
+    pub(super) fn send(&self, audience: Audience<'_>, event: impl Into<Value>) {
+        self.roster.send(audience, &Notice::new(event));
     }
 
     /// Describes the participants except `id` to somebody who has just joined.
@@ -27,10 +27,10 @@ impl RoomState {
     }
 
     /// Tells the others how a participant is now.
-    pub(crate) fn tell_state(&self, id: &Id) {
+    pub(crate) fn send_state(&self, id: &Id) {
         if let Some(person) = self.roster.get(id) {
             let event = self.event().with("participants", self.list_of_one(person));
-            self.tell(Audience::Others(id), event);
+            self.send(Audience::Others(id), event);
         }
     }
 

@@ -143,9 +143,9 @@ impl Participant {
     }
 
     /// Sends a notice for several clients to the client.
-    pub(super) fn tell(&self, notice: &Notice) {
+    pub(super) fn send(&self, notice: &Notice) {
         if let Some(client) = self.who.handle() {
-            client.tell_notice(notice);
+            client.send_notice(notice);
         }
     }
 

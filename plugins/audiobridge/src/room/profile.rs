@@ -4,7 +4,7 @@ use portunus_core::{Fields, Object};
 use portunus_resources::{AllowedTokens, Asker, Id};
 
 use crate::config::RoomSetup;
-use crate::forward::StaticForwarder;
+use crate::forwarder_options::StaticForwarder;
 use crate::options::RoomOptions;
 use crate::refusal::Refusal;
 

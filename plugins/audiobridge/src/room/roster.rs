@@ -110,10 +110,10 @@ impl Roster {
     }
 
     /// Sends a message to an audience.
-    pub(super) fn tell(&self, audience: Audience<'_>, notice: &Notice) {
+    pub(super) fn send(&self, audience: Audience<'_>, notice: &Notice) {
         let recipients = self.people.values().filter(|person| audience.has(person));
         for person in recipients {
-            person.tell(notice);
+            person.send(notice);
         }
     }
 }

@@ -27,7 +27,7 @@ impl RoomState {
         let (id, who) = (person.id.clone(), person.who.clone());
         let event = self.message(what).with("id", id.to_json());
         self.notify(who.handle(), || event.clone().into());
-        self.tell(Audience::Listening, event);
+        self.send(Audience::Listening, event);
     }
 
     /// Ends the room, because the mixer has lost it by a fault of ours.

@@ -1,82 +1,51 @@
-//! All pages, accounts and calls of the plugin, under one lock.
+//! All phones: who is asked for a request of a page or an event of the SIP stack.
+//!
+//! Each phone has a lock of its own. The order of locks is: phones by their numbers, then the list
+//! of phones or the directory, which are held for lookups and entries only. Only a page that moves
+//! to another phone takes the locks of two phones ([`Phones::register`]). A call between two
+//! accounts of this server is two calls, which meet in the SIP stack alone, and an attended transfer
+//! joins two calls of one account, so neither needs more than one lock at a time.
 
-mod accounts;
-mod admin;
-mod agent_events;
-mod call_ends;
-mod calls;
-mod forwarders;
-mod incoming_calls;
-mod lines;
-mod messages;
-mod outgoing_calls;
-mod pages;
-mod recordings;
 mod registrations;
-mod renegotiation;
-mod requests;
-mod subscriptions;
-mod transfers;
+mod routing;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use portunus_core::{Handle, LogGate, Object};
-use portunus_sip::agent::{AccountId, CallId, Command, ReferId, RequestId, SubscriptionId};
-use rand::Rng;
-use rand::distr::Alphanumeric;
-use serde_json::Value;
+use portunus_call::CallNews;
+use portunus_core::{Asked, Fields, Handle, Message};
+use portunus_sip::agent::CallId;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::account::Account;
 use crate::commands::Commands;
 use crate::config::SipConfig;
-use crate::limits::Limits;
+use crate::directory::{Directory, Key, PhoneId};
 use crate::media::MediaContext;
-use crate::page::{Page, PageCall, Role};
-use crate::status::{CallStatus, PageId};
-use accounts::Accounts;
-use agent_events::Forbidden;
-use calls::Calls;
-use messages::SentMessage;
-use pages::Pages;
-use transfers::Transfers;
+use crate::phone::{Common, Phone};
+use crate::refusal::Refusal;
+use crate::requests::Request;
+use crate::status::PageId;
 
-/// All that the plugin knows: parts that own their state, under one lock. Requests and events
-/// concern several accounts at a time: a page changes its account, a call moves between pages, a
-/// transfer names a call by its Call-ID. Nothing is awaited under the lock, and the trunks' lock is
-/// never taken under it.
+/// All phones.
 pub(crate) struct Phones {
-    config: Arc<SipConfig>,
-    context: MediaContext,
-    limits: Limits,
-    commands: Commands,
-    /// The lock that these are under, for requests that take a while.
-    own: Weak<Mutex<Phones>>,
-    pages: Pages,
-    accounts: Accounts,
-    calls: Calls,
-    /// Sent MESSAGEs that were not answered.
-    messages: HashMap<RequestId, SentMessage>,
-    subscriptions: HashMap<SubscriptionId, Subscription>,
-    transfers: Transfers,
-    /// The address that the next failure is about.
-    forbidden: Option<Forbidden>,
-    forbidden_log: LogGate,
-    /// The server takes no new calls.
-    pub(crate) draining: bool,
-    next: u64,
+    common: Arc<Common>,
+    phones: Mutex<HashMap<PhoneId, Arc<Slot>>>,
+    /// For requests that take a while.
+    own: Weak<Phones>,
 }
 
-/// A subscription or a publication of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Subscription {
-    pub(crate) page: PageId,
-    pub(crate) event: String,
-    /// Its Call-ID, once known.
-    pub(crate) call_id: Option<String>,
-    /// It is a publication.
-    pub(crate) publishes: bool,
+/// A phone under its lock.
+struct Slot {
+    id: PhoneId,
+    phone: Mutex<Phone>,
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, Phone> {
+        self.phone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Phones {
@@ -84,145 +53,162 @@ impl Phones {
         config: Arc<SipConfig>,
         context: MediaContext,
         commands: Commands,
-        own: Weak<Mutex<Phones>>,
-    ) -> Self {
-        Phones {
-            limits: Limits::new(&config),
-            config,
-            context,
-            commands,
-            own,
-            pages: Pages::default(),
-            accounts: Accounts::default(),
-            calls: Calls::default(),
-            messages: HashMap::new(),
-            subscriptions: HashMap::new(),
-            transfers: Transfers::default(),
-            forbidden: None,
-            forbidden_log: LogGate::default(),
-            draining: false,
-            next: 1,
+    ) -> Arc<Self> {
+        let common = Common::new(config, context, commands);
+        Arc::new_cyclic(|own| Phones {
+            common: Arc::new(common),
+            phones: Mutex::default(),
+            own: own.clone(),
+        })
+    }
+
+    fn directory(&self) -> &Directory {
+        &self.common.directory
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<PhoneId, Arc<Slot>>> {
+        self.phones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, id: PhoneId) -> Option<Arc<Slot>> {
+        self.slots().get(&id).cloned()
+    }
+
+    /// Makes a phone. Its number is higher than that of all others.
+    fn new_phone(&self) -> Arc<Slot> {
+        let id = PhoneId(self.common.number());
+        let slot = Arc::new(Slot {
+            id,
+            phone: Mutex::new(Phone::new(id, Arc::clone(&self.common))),
+        });
+        self.slots().insert(id, Arc::clone(&slot));
+        slot
+    }
+
+    /// Removes a phone that nothing needs any more. Its lock is held.
+    fn tidy(&self, phone: &Phone) {
+        if phone.is_empty() {
+            self.slots().remove(&phone.id);
         }
     }
 
-    /// Passes a command to the SIP stack.
-    pub(crate) fn command(&self, command: Command) {
-        (self.commands)(command);
+    /// Asks the phone that has `key`, under its lock. Returns `None` if there is no such phone.
+    fn with<T>(&self, key: Key, ask: impl FnOnce(&mut Phone) -> T) -> Option<T> {
+        loop {
+            let id = self.directory().find(key)?;
+            let slot = self.slot(id);
+            if let Some(slot) = &slot {
+                let mut phone = slot.lock();
+                if self.directory().find(key) == Some(id) {
+                    let answer = ask(&mut phone);
+                    self.tidy(&phone);
+                    return Some(answer);
+                }
+            } else if self.directory().find(key) == Some(id) {
+                return None;
+            }
+            // It has moved to another phone meanwhile.
+        }
     }
 
-    /// Returns a number that nothing else in the plugin has.
-    pub(crate) fn number(&mut self) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        number
+    pub(crate) fn set_draining(&self, is_on: bool) {
+        self.common.draining.store(is_on, Relaxed);
     }
 
-    pub(crate) fn attach(&mut self, handle: Handle) -> PageId {
-        let id = PageId(self.number());
-        self.pages.attach(id, handle);
+    pub(crate) fn attach(&self, handle: Handle) -> PageId {
+        let id = PageId(self.common.number());
+        self.new_phone().lock().attach(id, handle);
         id
     }
 
-    pub(crate) fn page(&self, id: PageId) -> Option<&Page> {
-        self.pages.get(id)
-    }
-
-    fn page_mut(&mut self, id: PageId) -> Option<&mut Page> {
-        self.pages.get_mut(id)
-    }
-
-    /// Returns the account of a page, or of its master.
-    pub(crate) fn account_of(&self, id: PageId) -> Option<&Account> {
-        let page = self.page(id)?;
-        let owner = match page.role {
-            Role::Master => page,
-            Role::Helper(master) => self.page(master)?,
+    /// Executes a request of a page.
+    pub(crate) fn request(&self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let fields = Fields(&message.body);
+        let name = fields.required("request")?;
+        let asked = Asked::named(name).ok_or_else(|| Refusal::UnknownRequest(name.to_owned()))?;
+        let request = asked.permit(fields, message.rights)?;
+        let done = match request {
+            Request::Register => {
+                self.with(Key::Page(me), |phone| phone.note_rights(me, message));
+                return self.register(me, message);
+            }
+            Request::Forward => return self.forward(me, message),
+            request => self.with(Key::Page(me), |phone| {
+                phone.note_rights(me, message);
+                phone.request(me, request, message)
+            }),
         };
-        self.accounts.get(owner.account?)
+        done.unwrap_or(Ok(()))
     }
 
-    /// Returns a page's side of its call.
-    pub(crate) fn side_of(&self, id: PageId) -> Option<&PageCall> {
-        self.page(id)?.call.as_ref()
-    }
-
-    pub(crate) fn side_of_mut(&mut self, id: PageId) -> Option<&mut PageCall> {
-        self.page_mut(id)?.call.as_mut()
-    }
-
-    /// Returns the side of call `call` that page `id` has.
-    pub(crate) fn side(&mut self, id: PageId, call: CallId) -> Option<&mut PageCall> {
-        self.side_of_mut(id).filter(|side| side.id == call)
-    }
-
-    /// Returns the page that owns a call: the first one. Returns `None` if the call is parked.
-    pub(crate) fn owner_of(&mut self, call: CallId) -> Option<(PageId, &mut Page)> {
-        let owner = self.calls.get(call)?.pages.first().copied()?;
-        let page = self.pages.get_mut(owner)?;
-        let has_it = page.call.as_ref().is_some_and(|side| side.id == call);
-        has_it.then_some((owner, page))
-    }
-
-    /// Returns all pages of an account with their helpers, oldest first.
-    pub(crate) fn pages_of(&self, account: AccountId) -> Vec<PageId> {
-        let mut pages = self.accounts.masters(account);
-        let helpers = pages.iter().flat_map(|id| self.pages.helpers(*id));
-        let helpers: Vec<PageId> = helpers.collect();
-        pages.extend(helpers);
-        pages.sort_unstable();
-        pages
-    }
-
-    /// Returns for each page that has registered an account itself if it is free, else its first
-    /// free helper.
-    pub(crate) fn free_pages(&self, account: AccountId) -> Vec<PageId> {
-        let Some(account) = self.accounts.get(account) else {
-            return Vec::new();
+    /// `rtp_forward`. Resolves the hosts first, without a lock.
+    fn forward(&self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let request = self.with(Key::Page(me), |phone| {
+            phone.note_rights(me, message);
+            phone.read_forward(me, message)
+        });
+        let Some(request) = request.transpose()? else {
+            return Ok(());
         };
-        let is_free = |id: &PageId| {
-            let page = self.page(*id);
-            page.is_some_and(|page| page.status() == CallStatus::Idle)
-        };
-        let free = |master: &PageId| {
-            let helpers = || self.pages.helpers(*master).into_iter().find(is_free);
-            Some(*master).filter(is_free).or_else(helpers)
-        };
-        account.pages.iter().filter_map(free).collect()
+        let networks = self.common.context.settings().networks.clone();
+        let (own, transaction) = (self.own.clone(), message.transaction.clone());
+        tokio::spawn(async move {
+            let resolved = request.resolve(&networks).await;
+            if let Some(phones) = own.upgrade() {
+                phones.with(Key::Page(me), |phone| {
+                    phone.forward(me, resolved, &transaction);
+                });
+            }
+        });
+        Ok(())
     }
 
-    /// Ends everything that has expired; called every second.
-    pub(crate) fn tick(&mut self, now: Instant) {
-        for (account, call) in self.accounts.expired(now) {
-            self.give_up_parked(account, call);
-        }
-        self.ring_again(now);
-        self.forget_transfers(now);
-        self.limits.forget(now);
+    /// Returns the Call-ID of a page's call.
+    pub(crate) fn call_id_of(&self, me: PageId) -> Option<String> {
+        let call_id = |phone: &mut Phone| phone.page(me)?.call_id().map(str::to_owned);
+        self.with(Key::Page(me), call_id).flatten()
     }
 
-    /// Publishes an event about a page.
-    pub(crate) fn notify(&self, page: &Page, data: impl FnOnce() -> Object) {
-        if self.config.events {
-            page.handle.notify(|| Value::from(data()));
-        }
+    /// Handles an event of a call's media.
+    pub(crate) fn media_event(&self, call: CallId, news: CallNews) {
+        self.with(Key::Call(call), |phone| phone.media_event(call, news));
     }
 
-    /// Publishes an event about a page that may be gone.
-    pub(crate) fn notify_of(&self, id: PageId, data: impl FnOnce() -> Object) {
-        if let Some(page) = self.page(id) {
-            self.notify(page, data);
+    /// A page's PeerConnection is gone.
+    pub(crate) fn connection_lost(&self, me: PageId) {
+        self.with(Key::Page(me), |phone| phone.connection_lost(me));
+    }
+
+    /// Returns `plugin_specific` of `handle_info`.
+    pub(crate) fn state_of(&self, me: PageId) -> Value {
+        let state = self.with(Key::Page(me), |phone| phone.state_of(me));
+        state.unwrap_or_else(|| json!({}))
+    }
+
+    /// Removes a page.
+    pub(crate) fn detached(&self, me: PageId) {
+        self.with(Key::Page(me), |phone| phone.detached(me));
+    }
+
+    /// Ends everything that has expired; called every second. A phone that is busy waits for the
+    /// next second, so that it holds up no other.
+    pub(crate) fn tick(&self, now: Instant) {
+        self.directory().forget(now);
+        let slots: Vec<Arc<Slot>> = self.slots().values().cloned().collect();
+        for slot in slots {
+            let mut phone = match slot.phone.try_lock() {
+                Ok(phone) => phone,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            phone.tick(now);
+            self.tidy(&phone);
         }
     }
-}
 
-/// Returns a random Call-ID of 23 letters and digits.
-pub(crate) fn new_call_id() -> String {
-    let random = rand::rng().sample_iter(Alphanumeric).take(23);
-    random.map(char::from).collect()
-}
-
-/// Returns the number of a peer's REFER for clients.
-pub(crate) fn refer_number(refer: ReferId) -> u32 {
-    // The highest bit marks ids of the stack; clients know 32 bits.
-    (refer.get() & u64::from(u32::MAX)) as u32
+    /// Returns the number of phones, and of entries of the directory.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.slots().len(), self.directory().len())
+    }
 }

@@ -1,448 +1,225 @@
-//! `register` and `unregister`, and the responses of registrars.
+//! `register`: pages that get an account, or help another page, and may move to another phone for
+//! it.
 
-use std::time::Duration;
+use std::ops::ControlFlow;
+use std::sync::{Arc, MutexGuard};
 
-use portunus_core::{Fields, Message, Right};
-use portunus_sip::agent::{AccountId, Command};
-use tokio::time::Instant;
+use portunus_core::{Fields, Message};
+use portunus_sip::agent::AccountId;
 
-use super::Phones;
-use crate::account::{Account, AccountSpec};
-use crate::events::named_event;
-use crate::failure::Failure;
-use crate::page::Role;
-use crate::profile::profile;
+use super::{Phones, Slot};
+use crate::account::AccountSpec;
+use crate::directory::{Claim, Claimed, Key, PhoneId};
+use crate::phone::{Joined, Phone, limited_client};
 use crate::refusal::Refusal;
 use crate::register_request::{RegisterRequest, Wanted};
-use crate::sip_message::SipMessage;
-use crate::status::{PageId, RegistrationStatus};
+use crate::status::PageId;
+
+/// The maximum number of attempts of a `register`. One fails only if another page has just taken
+/// or left the account in question.
+const ATTEMPTS: usize = 100;
+
+/// A `register` under way. It is tried again if it turns out to need a second phone.
+struct Attempt<'a> {
+    me: PageId,
+    message: &'a Message,
+    request: RegisterRequest<'a>,
+    /// The second phone.
+    other: Option<PhoneId>,
+    /// The limits are checked, which counts the request.
+    is_checked: bool,
+}
+
+/// One or two phones under their locks.
+struct Locked<'a> {
+    own: MutexGuard<'a, Phone>,
+    other: Option<MutexGuard<'a, Phone>>,
+}
+
+impl<'a> Locked<'a> {
+    /// Locks two phones in the order of their numbers.
+    fn new(own: &'a Slot, other: Option<&'a Slot>) -> Self {
+        match other {
+            Some(other) if other.id < own.id => {
+                let first = other.lock();
+                Locked {
+                    own: own.lock(),
+                    other: Some(first),
+                }
+            }
+            other => Locked {
+                own: own.lock(),
+                other: other.map(Slot::lock),
+            },
+        }
+    }
+
+    /// Moves a page to the phone `home`, unless it is there. Returns that phone, or `None` if it is
+    /// not locked.
+    fn move_to(&mut self, home: PhoneId, me: PageId) -> Option<&mut Phone> {
+        if self.own.id == home {
+            return Some(&mut self.own);
+        }
+        let other = self.other.as_mut().filter(|other| other.id == home)?;
+        other.arrive(self.own.depart(me));
+        Some(other)
+    }
+
+    fn has(&self, id: PhoneId) -> bool {
+        self.phone(id).is_some()
+    }
+
+    fn phone(&self, id: PhoneId) -> Option<&Phone> {
+        let phones = [Some(&self.own), self.other.as_ref()];
+        let mut phones = phones.into_iter().flatten().map(|phone| &**phone);
+        phones.find(|phone| phone.id == id)
+    }
+}
 
 impl Phones {
-    pub(super) fn register(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let request = RegisterRequest::read(Fields(&message.body))?;
-        let Some(page) = self.page(me) else {
-            return Ok(());
+    /// `register`.
+    pub(super) fn register(&self, me: PageId, message: &Message) -> Result<(), Refusal> {
+        let mut attempt = Attempt {
+            me,
+            message,
+            request: RegisterRequest::read(Fields(&message.body))?,
+            other: None,
+            is_checked: false,
         };
-        let user = self
-            .account_of(me)
-            .map(|account| account.spec.user.as_str());
-        let wanted = request.wanted(page.registration, user, &self.config)?;
-        if page.role != Role::Master {
-            return Err(Refusal::Helper(match wanted {
-                Wanted::Helper(_) => "Already a helper session",
-                Wanted::Account(_) => "Can't register on a helper session",
-            }));
+        let mut outcome = Err(Refusal::TooMany("too many accounts change at once"));
+        for _ in 0..ATTEMPTS {
+            match self.try_register(&mut attempt) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return Ok(()),
+                Err(refusal) => {
+                    outcome = Err(refusal);
+                    break;
+                }
+            }
         }
-        match wanted {
-            Wanted::Helper(master) => self.help(me, master, &request, message),
-            Wanted::Account(spec) => self.have_account(me, *spec, &request, message),
+        self.with(Key::Page(me), |phone| phone.note_client(me));
+        outcome
+    }
+
+    /// Registers, or notes the second phone that it takes.
+    fn try_register(&self, attempt: &mut Attempt<'_>) -> Result<ControlFlow<()>, Refusal> {
+        let me = attempt.me;
+        let again = Ok(ControlFlow::Continue(()));
+        let Some(own) = self.directory().find(Key::Page(me)) else {
+            return again;
+        };
+        let other = attempt.other.filter(|other| *other != own);
+        let other = other.and_then(|other| self.slot(other));
+        let Some(own) = self.slot(own) else {
+            return again;
+        };
+        let mut locked = Locked::new(&own, other.as_deref());
+        if self.directory().find(Key::Page(me)) != Some(own.id) {
+            return again;
         }
+        let done = match locked.own.wish(me, &attempt.request)? {
+            Wanted::Helper(master) => self.help(&mut locked, attempt, master)?,
+            Wanted::Account(spec) => self.give_account(&mut locked, attempt, Arc::new(*spec))?,
+        };
+        self.tidy(&locked.own);
+        Ok(done)
     }
 
     /// Makes a page a helper.
     fn help(
-        &mut self,
-        me: PageId,
+        &self,
+        locked: &mut Locked<'_>,
+        attempt: &mut Attempt<'_>,
         number: u64,
-        request: &RegisterRequest<'_>,
-        message: &Message,
-    ) -> Result<(), Refusal> {
+    ) -> Result<ControlFlow<()>, Refusal> {
         let none = || Refusal::NoMaster(number);
-        let master = u32::try_from(number)
-            .ok()
-            .and_then(|number| self.pages.master(number));
+        let me = attempt.me;
+        let master = u32::try_from(number).ok();
+        let master = master.and_then(|number| self.directory().master(number));
         let master = master.filter(|master| *master != me).ok_or_else(none)?;
-        let (Some(page), Some(account)) = (self.page(master), self.account_of(master)) else {
-            return Err(none());
+        let home = self.directory().find(Key::Page(master)).ok_or_else(none)?;
+        let Some(host) = locked.phone(home) else {
+            attempt.other = Some(home);
+            return Ok(ControlFlow::Continue(()));
         };
-        // Numbers can be guessed, so a page of another session has to know the secret.
-        let shown = request.secret()?;
-        let is_own = self
-            .page(me)
-            .is_some_and(|own| own.handle.session_id() == page.handle.session_id());
-        if page.role != Role::Master || !(is_own || account.spec.is_shown(shown.as_ref())) {
+        let session = locked.own.session_of(me);
+        if !host.may_be_helped(master, session, &attempt.request)? {
             return Err(none());
         }
-        let (prefixes, user) = (page.prefixes.clone(), account.spec.user.clone());
-        self.leave_account(me);
-        self.pages.set_role(me, Role::Helper(master));
-        let Some(page) = self.page_mut(me) else {
-            return Ok(());
-        };
-        page.registration = RegistrationStatus::Disabled;
-        page.prefixes = prefixes;
-        page.prefixes.add(&request.prefixes);
-        page.take_options(request);
-        let registered = named_event("registered")
-            .with("username", user)
-            .with("register_sent", false)
-            .with("helper", true)
-            .with("master_id", number)
-            .with("unique_id", page.unique_id.as_str());
-        page.reply(&message.transaction, registered);
-        self.tell_lines_of(me);
-        Ok(())
+        locked.own.leave_account(me);
+        if let Some(host) = locked.move_to(home, me) {
+            host.help(me, master, &attempt.request, attempt.message);
+        }
+        Ok(ControlFlow::Break(()))
     }
 
-    fn have_account(
-        &mut self,
-        me: PageId,
-        spec: AccountSpec,
-        request: &RegisterRequest<'_>,
-        message: &Message,
-    ) -> Result<(), Refusal> {
-        let current = self.page(me).and_then(|page| page.account);
-        let shared = self.accounts.shared_by(&spec);
-        self.check_limits(me, shared.or(current).is_none(), message)?;
-        let trusted = message.rights.may(Right::Administer);
-        if let Some(page) = self.page_mut(me) {
-            page.client = (!trusted).then_some(message.client);
-            page.prefixes.add(&request.prefixes);
-            page.take_options(request);
+    /// Gives an account to a page.
+    fn give_account(
+        &self,
+        locked: &mut Locked<'_>,
+        attempt: &mut Attempt<'_>,
+        spec: Arc<AccountSpec>,
+    ) -> Result<ControlFlow<()>, Refusal> {
+        let me = attempt.me;
+        let (current, is_alone) = locked.own.current(me);
+        // Other pages keep their phone, with their account. Nobody knows the new phone before the
+        // directory does, and its number is the highest.
+        let fresh = (!locked.own.is_free_for(me)).then(|| self.new_phone());
+        let mut fresh = fresh.as_ref().map(|fresh| fresh.lock());
+        let claimed = self.directory().claim(&Claim {
+            page: me,
+            spec: &spec,
+            current,
+            is_alone,
+            new: AccountId::new(self.common.number()),
+            home: fresh.as_ref().map_or(locked.own.id, |fresh| fresh.id),
+            limited: limited_client(attempt.message),
+            is_checked: attempt.is_checked,
+        });
+        if !matches!(claimed, Ok(Claimed::New(_)))
+            && let Some(unused) = fresh.take()
+        {
+            self.tidy(&unused);
         }
-        let (registers, user) = (spec.registers, spec.user.clone());
-        let id = match (current, shared) {
-            // The page registers its account again.
-            (Some(current), shared) if shared.is_none_or(|it| it == current) => {
-                // Other pages keep the old account.
-                let is_alone = self
-                    .accounts
-                    .get(current)
-                    .is_some_and(|it| it.pages.len() == 1);
-                match shared.is_some() || is_alone {
-                    true => self.change_account(current, spec),
-                    false => {
-                        self.leave_account(me);
-                        self.new_account(spec)
+        let claimed = claimed?;
+        attempt.is_checked = true;
+        if let Claimed::Shared(_, home) = claimed
+            && !locked.has(home)
+        {
+            attempt.other = Some(home);
+            return Ok(ControlFlow::Continue(()));
+        }
+        let message = attempt.message;
+        locked.own.note_options(me, &attempt.request, message);
+        let joined = |account| Joined {
+            account,
+            user: spec.user.clone(),
+            registers: spec.registers,
+        };
+        match claimed {
+            Claimed::Own(id) => {
+                locked.own.change_account(id, Arc::clone(&spec));
+                locked.own.join(me, joined(id), message);
+            }
+            Claimed::New(id) => {
+                locked.own.leave_account(me);
+                let home: &mut Phone = match &mut fresh {
+                    Some(fresh) => {
+                        fresh.arrive(locked.own.depart(me));
+                        fresh
                     }
+                    None => &mut locked.own,
+                };
+                home.add_account(id, Arc::clone(&spec));
+                home.join(me, joined(id), message);
+            }
+            Claimed::Shared(id, home) => {
+                locked.own.leave_account(me);
+                if let Some(home) = locked.move_to(home, me) {
+                    home.join(me, joined(id), message);
                 }
             }
-            (_, Some(shared)) => {
-                self.leave_account(me);
-                shared
-            }
-            (_, None) => self.new_account(spec),
-        };
-        let status = self.join_account(me, id);
-        let Some(page) = self.page(me) else {
-            return Ok(());
-        };
-        if !registers {
-            let registered = named_event("registered")
-                .with("username", user)
-                .with("register_sent", false)
-                .with("master_id", page.master_id)
-                .with("unique_id", page.unique_id.as_str());
-            page.reply(&message.transaction, registered);
-            self.tell_lines(id);
-            return Ok(());
         }
-        let registering = named_event("registering").with("unique_id", page.unique_id.as_str());
-        page.reply(&message.transaction, registering);
-        if status == RegistrationStatus::Registered {
-            self.tell_registered(me, None);
-            self.tell_lines(id);
-        }
-        Ok(())
-    }
-
-    /// Checks the limits: those of clients, and that of all accounts.
-    fn check_limits(&mut self, me: PageId, is_new: bool, message: &Message) -> Result<(), Refusal> {
-        let config = self.config.clone();
-        let reached = |most: usize, count: usize| most > 0 && count >= most;
-        if is_new && reached(config.max_accounts, self.accounts.len()) {
-            return Err(Refusal::TooMany("the server has too many accounts"));
-        }
-        if message.rights.may(Right::Administer) {
-            return Ok(());
-        }
-        let of_client = self.pages.iter().filter(|(id, page)| {
-            *id != me && page.account.is_some() && page.client == Some(message.client)
-        });
-        if reached(config.max_accounts_per_client, of_client.count()) {
-            return Err(Refusal::TooMany("too many accounts of your address"));
-        }
-        self.spend(message)
-    }
-
-    /// Counts a request that begins something at a SIP server.
-    pub(super) fn spend(&mut self, message: &Message) -> Result<(), Refusal> {
-        match message.rights.may(Right::Administer) {
-            true => Ok(()),
-            false => self.limits.spend(message.client, Instant::now()),
-        }
-    }
-
-    fn new_account(&mut self, spec: AccountSpec) -> AccountId {
-        let id = AccountId::new(self.number());
-        let status = match spec.registers {
-            true => RegistrationStatus::Registering,
-            false => RegistrationStatus::Disabled,
-        };
-        let account = Account {
-            id,
-            spec,
-            status,
-            pages: Vec::new(),
-            parked: Vec::new(),
-        };
-        let profile = Box::new(profile(&account.spec, &self.config));
-        self.accounts.insert(account);
-        self.command(Command::SetAccount {
-            account: id,
-            profile,
-        });
-        id
-    }
-
-    /// Registers an account again, with another specification.
-    fn change_account(&mut self, id: AccountId, spec: AccountSpec) -> AccountId {
-        let status = match spec.registers {
-            true => RegistrationStatus::Registering,
-            false => RegistrationStatus::Disabled,
-        };
-        let profile = Box::new(profile(&spec, &self.config));
-        if let Some(account) = self.accounts.get_mut(id) {
-            account.spec = spec;
-            account.status = status;
-        }
-        for page in self.accounts.masters(id) {
-            if let Some(page) = self.page_mut(page) {
-                page.registration = status;
-            }
-        }
-        self.command(Command::SetAccount {
-            account: id,
-            profile,
-        });
-        id
-    }
-
-    fn join_account(&mut self, me: PageId, id: AccountId) -> RegistrationStatus {
-        let Some(account) = self.accounts.get_mut(id) else {
-            return RegistrationStatus::Unregistered;
-        };
-        if !account.pages.contains(&me) {
-            account.pages.push(me);
-        }
-        let status = account.status;
-        if let Some(page) = self.page_mut(me) {
-            page.account = Some(id);
-            page.registration = status;
-        }
-        status
-    }
-
-    /// Takes the account from a page, and unregisters it if that was the last page. Returns whether
-    /// an event of its end will follow.
-    pub(super) fn leave_account(&mut self, me: PageId) -> bool {
-        let Some(id) = self.page_mut(me).and_then(|page| page.account.take()) else {
-            return false;
-        };
-        let Some(account) = self.accounts.get_mut(id) else {
-            return false;
-        };
-        account.pages.retain(|page| *page != me);
-        if !account.pages.is_empty() || !account.parked.is_empty() {
-            self.tell_lines(id);
-            return false;
-        }
-        self.remove_account(id)
-    }
-
-    /// Unregisters an account. Returns whether an event of its end will follow.
-    pub(super) fn remove_account(&mut self, id: AccountId) -> bool {
-        self.command(Command::RemoveAccount { account: id });
-        match self.accounts.get_mut(id) {
-            Some(account) if account.status == RegistrationStatus::Registered => {
-                account.status = RegistrationStatus::Unregistering;
-                true
-            }
-            _ => {
-                self.accounts.remove(id);
-                false
-            }
-        }
-    }
-
-    pub(super) fn unregister(&mut self, me: PageId, message: &Message) -> Result<(), Refusal> {
-        let Some(page) = self.page_mut(me) else {
-            return Ok(());
-        };
-        let unregistering = || named_event("unregistering");
-        if page.role != Role::Master {
-            page.registration = RegistrationStatus::Unregistered;
-            page.reply(&message.transaction, unregistering());
-            self.pages.set_role(me, Role::Master);
-            return Ok(());
-        }
-        match page.registration {
-            RegistrationStatus::Registered | RegistrationStatus::Registering => {}
-            RegistrationStatus::Unregistered => return Err(Refusal::State("register first")),
-            _ => return Err(Refusal::State("not registered")),
-        }
-        page.registration = RegistrationStatus::Unregistering;
-        page.reply(&message.transaction, unregistering());
-        let id = page.account;
-        for helper in self.pages.helpers(me) {
-            if let Some(helper) = self.page(helper) {
-                helper.handle.end();
-            }
-        }
-        let user = self.account_of(me).map(|account| account.spec.user.clone());
-        match id.filter(|_| self.leave_account(me)) {
-            // The registrar's response comes first.
-            Some(id) => self.accounts.wait_for_end(id, me),
-            None => self.tell_unregistered(me, user, None),
-        }
-        Ok(())
-    }
-
-    /// A registrar has accepted an account.
-    pub(super) fn registered(&mut self, id: AccountId, expires: Duration, message: &SipMessage) {
-        tracing::debug!(account = %id, ?expires, "registered");
-        let Some(account) = self.accounts.get_mut(id) else {
-            return;
-        };
-        if account.status == RegistrationStatus::Unregistering {
-            return;
-        }
-        account.status = RegistrationStatus::Registered;
-        for page in self.accounts.masters(id) {
-            if let Some(page) = self.page_mut(page) {
-                page.registration = RegistrationStatus::Registered;
-            }
-            self.tell_registered(page, Some(message));
-        }
-        self.tell_lines(id);
-    }
-
-    fn tell_registered(&self, id: PageId, message: Option<&SipMessage>) {
-        let (Some(page), Some(account)) = (self.page(id), self.account_of(id)) else {
-            return;
-        };
-        let headers = match message {
-            Some(message) => message.told(&page.prefixes),
-            None => page.prefixes.pick(std::iter::empty()),
-        };
-        let resumable = self.resumable(id);
-        let registered = named_event("registered")
-            .with("username", account.spec.user.as_str())
-            .with("register_sent", true)
-            .with("master_id", page.master_id)
-            .with_some("headers", headers)
-            .with_some("resumable", resumable);
-        let data = page
-            .data()
-            .with("unique_id", page.unique_id.as_str())
-            .with("result", registered);
-        page.tell_data(data, None);
-        self.notify(page, || {
-            named_event("registered")
-                .with("identity", account.spec.identity.to_string())
-                .with_some(
-                    "proxy",
-                    account.spec.proxy.as_ref().map(ToString::to_string),
-                )
-        });
-    }
-
-    /// Handles a failed registration, at first or later.
-    pub(super) fn registration_failed(
-        &mut self,
-        id: AccountId,
-        code: u16,
-        reason: &Failure<'_>,
-        message: Option<&SipMessage>,
-    ) {
-        let pages = self.accounts.masters(id);
-        let Some(account) = self.accounts.remove(id) else {
-            return;
-        };
-        self.command(Command::RemoveAccount { account: id });
-        if account.status == RegistrationStatus::Unregistering {
-            self.account_is_gone(id, Some(account.spec.user), message);
-            return;
-        }
-        for parked in account.parked {
-            self.end_parked(parked.call);
-        }
-        for id in pages {
-            let Some(page) = self.page_mut(id) else {
-                continue;
-            };
-            page.account = None;
-            page.registration = RegistrationStatus::Unregistered;
-            let page = &*page;
-            let failed = named_event("registration_failed")
-                .with("code", code)
-                .with("reason", reason.to(Some(page)))
-                .with_some("headers", told_or_empty(page, message));
-            page.tell(failed, None);
-        }
-        for page in account.pages.iter().filter_map(|id| self.page(*id)) {
-            self.notify(page, || {
-                named_event("registration_failed")
-                    .with("code", code)
-                    .with("reason", reason.to_owner())
-            });
-        }
-    }
-
-    /// An account is unregistered at our request.
-    pub(super) fn unregistered(&mut self, id: AccountId, message: Option<&SipMessage>) {
-        let account = self.accounts.remove(id);
-        self.account_is_gone(id, account.map(|account| account.spec.user), message);
-    }
-
-    fn account_is_gone(
-        &mut self,
-        id: AccountId,
-        user: Option<String>,
-        message: Option<&SipMessage>,
-    ) {
-        for page in self.accounts.take_waiting(id) {
-            self.tell_unregistered(page, user.clone(), message);
-        }
-    }
-
-    fn tell_unregistered(
-        &mut self,
-        id: PageId,
-        user: Option<String>,
-        message: Option<&SipMessage>,
-    ) {
-        let Some(page) = self.page_mut(id) else {
-            return;
-        };
-        if page.registration != RegistrationStatus::Unregistering {
-            return;
-        }
-        page.registration = RegistrationStatus::Unregistered;
-        let Some(page) = self.page(id) else {
-            return;
-        };
-        let unregistered = named_event("unregistered")
-            .with_some("username", user.as_deref())
-            .with_some("headers", told_or_empty(page, message));
-        let data = page
-            .data()
-            .with("unique_id", page.unique_id.as_str())
-            .with("result", unregistered);
-        page.tell_data(data, None);
-        self.notify(page, || {
-            named_event("unregistered").with_some("username", user.as_deref())
-        });
-    }
-}
-
-/// Returns the header fields for a page, or an empty object without a message.
-pub(crate) fn told_or_empty(
-    page: &crate::page::Page,
-    message: Option<&SipMessage>,
-) -> Option<serde_json::Value> {
-    match message {
-        Some(message) => message.told(&page.prefixes),
-        None => page.prefixes.pick(std::iter::empty()),
+        Ok(ControlFlow::Break(()))
     }
 }

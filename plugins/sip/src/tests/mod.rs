@@ -11,6 +11,7 @@ mod conversations;
 mod counters;
 mod incoming_calls;
 mod lines;
+mod locks;
 mod outgoing_calls;
 mod registrations;
 mod subscriptions;

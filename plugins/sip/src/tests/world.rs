@@ -15,11 +15,13 @@ use tokio::time::timeout;
 use crate::config::SipConfig;
 use crate::media::MediaContext;
 use crate::plugin::Sip;
+use crate::shared::Shared;
 
 pub(super) const PACKAGE: &str = "janus.plugin.sip";
 
 pub(super) struct World {
     pub(super) server: TestServer,
+    pub(super) shared: Arc<Shared>,
     commands: mpsc::UnboundedReceiver<Command>,
     events: mpsc::Sender<AgentEvent>,
 }
@@ -34,29 +36,36 @@ impl World {
     }
 
     pub(super) fn with(config: SipConfig) -> Self {
+        Self::watched(config, |_| {})
+    }
+
+    /// As [`World::with`]. `watch` is called for each command, under the locks of who sends it.
+    pub(super) fn watched(
+        config: SipConfig,
+        watch: impl Fn(&Command) + Send + Sync + 'static,
+    ) -> Self {
         let config = SipConfig {
             outgoing: everywhere(),
             ..config
         };
         let (told, commands) = mpsc::unbounded_channel();
         let (events, agent) = mpsc::channel(100);
-        let agent = Mutex::new(Some(agent));
+        let (start, shared) = (Mutex::new(Some((agent, watch))), Mutex::new(None));
         let server = TestServer::with(CoreConfig::default(), |media| {
             let (context, news) = MediaContext::new(&config, (media.clone(), None), None);
+            let (agent, watch) = start.lock().unwrap().take().unwrap();
             let commands = Arc::new(move |command| {
+                watch(&command);
                 let _ = told.send(command);
             });
-            let agent = agent.lock().unwrap().take().unwrap();
-            vec![Arc::new(Sip::on(
-                config.clone(),
-                context,
-                (commands, None),
-                agent,
-                news,
-            ))]
+            let sip = Sip::on(config.clone(), context, (commands, None), agent, news);
+            *shared.lock().unwrap() = Some(sip.shared.clone());
+            vec![Arc::new(sip)]
         });
+        let shared = shared.lock().unwrap().take().unwrap();
         World {
             server,
+            shared,
             commands,
             events,
         }
@@ -111,6 +120,13 @@ impl World {
             response,
         })
         .await;
+    }
+
+    /// The registrar confirms the end of an account.
+    pub(super) async fn unregister(&self, account: AccountId) {
+        let response = None;
+        self.happen(AgentEvent::Unregistered { account, response })
+            .await;
     }
 
     /// A call that a page makes and that the peer has accepted.

@@ -13,7 +13,7 @@ pub(crate) trait Client: Send + Sync {
     fn id(&self) -> ClientId;
 
     /// Sends an event that all viewers get.
-    fn tell(&self, notice: &Notice);
+    fn send_notice(&self, notice: &Notice);
 
     /// Ends what the client does with `mountpoint`, with this `status` in the last event.
     fn dismiss(&self, mountpoint: &Mountpoint, status: &'static str);

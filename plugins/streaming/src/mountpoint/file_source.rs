@@ -13,7 +13,7 @@ use portunus_files::{FileError, Kind as TrackKind, MediaFile, OpenOptions, Play,
 use portunus_player::{Feed, Player};
 use tokio::task::spawn_blocking;
 
-use super::open::Feeding;
+use super::opening::Feeding;
 use super::{Mountpoint, Stream};
 use crate::bounds::Bounds;
 use crate::refusal::Refusal;

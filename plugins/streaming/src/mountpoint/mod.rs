@@ -3,7 +3,7 @@
 mod client;
 mod file_source;
 mod info;
-mod open;
+mod opening;
 mod publisher;
 mod recordings;
 mod rtsp_source;
@@ -28,12 +28,12 @@ use crate::spec::{
 pub(crate) use client::{Client, ClientId};
 pub(crate) use file_source::Playing;
 pub(crate) use info::Disclosure;
-pub(crate) use open::{OpenContext, open};
+pub(crate) use opening::{OpenContext, open};
 pub(crate) use publisher::Published;
 use publisher::Publisher;
 pub(crate) use stream::{Age, Live, Ports, Stream};
 
-use open::Feeding;
+use opening::Feeding;
 
 /// The timeout for the sockets of a closed mountpoint.
 const CLOSING: Duration = Duration::from_secs(5);
@@ -292,10 +292,10 @@ impl Mountpoint {
     }
 
     /// Tells viewers something.
-    pub(crate) fn tell_viewers(&self, event: impl Into<Value>) {
+    pub(crate) fn notify_viewers(&self, event: impl Into<Value>) {
         let notice = Notice::new(event);
         for viewer in self.viewers() {
-            viewer.tell(&notice);
+            viewer.send_notice(&notice);
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::file_source::KEYFRAMES_OF_FILES;
-use super::{Age, Client, ClientId, Mountpoint, Stream, lock, open};
+use super::{Age, Client, ClientId, Mountpoint, Stream, lock, opening};
 use crate::spec::{MediaKind, PayloadFormat, SourceSpec, StreamCodec};
 
 /// The silence after which a publisher can be replaced.
@@ -130,9 +130,9 @@ impl Mountpoint {
             return None;
         }
         match &self.spec.source {
-            SourceSpec::Rtp(rtp) => open::keyframe_cache(rtp.keyframes),
-            SourceSpec::Rtsp(rtsp) => open::keyframe_cache(rtsp.keyframes),
-            SourceSpec::Whip(whip) => open::keyframe_cache(whip.keyframes),
+            SourceSpec::Rtp(rtp) => opening::keyframe_cache(rtp.keyframes),
+            SourceSpec::Rtsp(rtsp) => opening::keyframe_cache(rtsp.keyframes),
+            SourceSpec::Whip(whip) => opening::keyframe_cache(whip.keyframes),
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) => Some(KEYFRAMES_OF_FILES),
         }
     }

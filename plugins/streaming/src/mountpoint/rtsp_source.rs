@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::open::Feeding;
+use super::opening::Feeding;
 use super::{Age, Mountpoint, Stream};
 use crate::bounds::Bounds;
 use crate::refusal::Refusal;
@@ -300,7 +300,7 @@ impl Pulled {
         }
         let (feed, receiver) = packet_feed(1);
         let (rtcp, told) = mpsc::channel(RTCP);
-        let from = IngestFeed::Packets(receiver.telling(rtcp));
+        let from = IngestFeed::Packets(receiver.with_feedback(rtcp));
         let mut options = IngestOptions::rtp(codec.codec(), codec.clock_rate(), from);
         if let IngestMedia::Rtp(media) = &mut options.media {
             // Servers need not repeat in the stream what their description has.
@@ -355,7 +355,7 @@ impl Pulled {
     }
 
     /// Tells the observers of the server, and the viewers if configured.
-    fn tell(&self, event: &str) {
+    fn publish(&self, event: &str) {
         let Some(mountpoint) = self.mountpoint.upgrade() else {
             return;
         };
@@ -363,7 +363,7 @@ impl Pulled {
         if let SourceSpec::Rtsp(spec) = &mountpoint.spec.source
             && spec.notify_changes
         {
-            mountpoint.tell_viewers(mountpoint.event(event));
+            mountpoint.notify_viewers(mountpoint.event(event));
         }
     }
 }
@@ -374,7 +374,7 @@ impl Sink for Pulled {
         self.connected = true;
         if std::mem::take(&mut self.lost) {
             info!("the RTSP server is back");
-            self.tell("rtsp-reconnected");
+            self.publish("rtsp-reconnected");
         }
     }
 
@@ -390,7 +390,7 @@ impl Sink for Pulled {
             for stream in &mountpoint.streams {
                 stream.live().age = Age::None;
             }
-            self.tell("rtsp-disconnected");
+            self.publish("rtsp-disconnected");
         }
     }
 

@@ -31,7 +31,7 @@ impl Viewer {
         if let Turn::Ending(status) = turn {
             // A session that the request has started meanwhile ends too.
             self.leave();
-            self.tell_end(status);
+            self.send_end(status);
         }
     }
 
@@ -41,13 +41,13 @@ impl Viewer {
         match &*turn {
             Turn::Free => {
                 drop(turn);
-                self.tell_end(status);
+                self.send_end(status);
             }
             Turn::Answering | Turn::Ending(_) => *turn = Turn::Ending(status),
         }
     }
 
-    fn tell_end(&self, status: Option<&'static str>) {
+    fn send_end(&self, status: Option<&'static str>) {
         if let Some(status) = status {
             self.push_result(json!({ "status": status }));
         }

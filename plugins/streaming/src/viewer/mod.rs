@@ -1,16 +1,16 @@
 //! A client's handle: it watches a mountpoint, publishes to one, or is idle.
 
 mod answer_order;
-mod configure;
+mod configuration;
 mod events;
 mod offer;
-mod publish;
+mod playback;
+mod publication;
 mod query;
 mod renewal;
 mod seek;
 mod subscription;
 mod switch;
-mod watch;
 mod whep;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,16 +23,16 @@ use portunus_core::{
 use portunus_resources::Asker;
 use serde_json::{Value, json};
 
-use crate::manage;
+use crate::management;
 use crate::mountpoint::{Client, ClientId, Mountpoint, Playing};
 use crate::refusal::Refusal;
 use crate::requests::Request;
 use crate::shared::Shared;
 
 use answer_order::Turn;
-use publish::Publishing;
+use playback::RequestedStreams;
+use publication::Publishing;
 use subscription::Subscription;
-use watch::RequestedStreams;
 
 /// A client's handle.
 pub(crate) struct Viewer {
@@ -136,7 +136,7 @@ impl ViewerHandle {
         match (asked.answered(), scope) {
             (Answered::Reply, Err(error)) => Reply::Success(Refusal::from(error).to_json()),
             (Answered::Reply, Ok(())) => {
-                manage::reply(viewer.shared.clone(), asked, message.body, asker)
+                management::reply(viewer.shared.clone(), asked, message.body, asker)
             }
             (Answered::Event, scope) => {
                 viewer.begin_answer();
@@ -289,8 +289,8 @@ impl Client for Viewer {
         self.id
     }
 
-    fn tell(&self, notice: &Notice) {
-        self.handle.tell_notice(notice);
+    fn send_notice(&self, notice: &Notice) {
+        self.handle.send_notice(notice);
     }
 
     fn dismiss(&self, mountpoint: &Mountpoint, status: &'static str) {

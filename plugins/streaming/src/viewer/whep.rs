@@ -6,9 +6,9 @@ use portunus_core::sdp::{AnswerOptions, CodecName, Description, Direction, Kind,
 use portunus_core::{ExtensionKind, Jsep};
 use serde_json::json;
 
+use super::playback::{RequestedStreams, no_media_yet};
 use super::renewal::Format;
 use super::subscription::{LayerRequest, Subscription};
-use super::watch::{RequestedStreams, no_media_yet};
 use super::{Answer, Phase, Session, Viewer, Watching};
 use crate::mountpoint::{Live, Mountpoint, Stream};
 use crate::refusal::Refusal;

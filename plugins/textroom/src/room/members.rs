@@ -89,7 +89,7 @@ impl Members {
     }
 
     /// Sends a message to all.
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn send(&self, text: &str) {
         for member in self.iter() {
             send(&member.handle, text);
         }

@@ -136,7 +136,7 @@ impl RoomContent for RoomState {
         if let Some(by) = by {
             send(by, &event);
         }
-        self.members.tell(&event);
+        self.members.send(&event);
         self.members = Members::default();
         if let Some(outlet) = self.outlet.take() {
             outlet.close();
@@ -224,7 +224,7 @@ impl RoomState {
                 send(handle, message);
             }
         }
-        self.tell(self.message("join").with_all(news.clone()));
+        self.send(self.message("join").with_all(news.clone()));
         if way == Way::Channel {
             send(handle, &answer);
         }
@@ -242,7 +242,7 @@ impl RoomState {
         let Some(username) = username.filter(|_| !self.destroyed) else {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
-        self.tell(self.message("leave").with("username", username));
+        self.send(self.message("leave").with("username", username));
         self.removed(handle);
         Ok(())
     }
@@ -250,7 +250,7 @@ impl RoomState {
     /// Removes a member that is gone, if it is one, and tells the others.
     pub(crate) fn gone(&mut self, handle: HandleId) {
         if let Some(username) = self.removed(handle) {
-            self.tell(self.message("leave").with("username", username));
+            self.send(self.message("leave").with("username", username));
         }
     }
 
@@ -323,7 +323,7 @@ impl RoomState {
     fn publish(&mut self, event: Object, remembered: Object) -> Result<(), Refusal> {
         let event = self.text(event);
         check_fits(&event)?;
-        self.members.tell(&event);
+        self.members.send(&event);
         if self.history.is_kept() {
             let remembered = self.text(remembered);
             self.history.push(remembered);
@@ -344,14 +344,14 @@ impl RoomState {
         };
         let handle = member.handle.id();
         let event = self.message("kicked").with("username", username);
-        self.tell(event.clone());
+        self.send(event.clone());
         self.members.remove(handle);
         self.notify(by, || event.into());
         Ok(())
     }
 
-    fn tell(&self, event: Object) {
-        self.members.tell(&self.text(event));
+    fn send(&self, event: Object) {
+        self.members.send(&self.text(event));
     }
 
     fn text(&self, message: Object) -> String {

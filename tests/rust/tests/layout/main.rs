@@ -1,5 +1,5 @@
 //! The layout of all crates: imports run downwards, files are short, modules and arguments look
-//! alike.
+//! alike, exceptions from lints have reasons.
 //!
 //! The tables list the crates and files that do not follow a rule yet. Rows are removed, and none
 //! is added.
@@ -12,7 +12,12 @@ mod modules;
 mod rings;
 mod tuples;
 
+use std::iter;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+use std::thread::{self, available_parallelism};
+
+use modules::Modules;
 
 /// The most lines of a file.
 const LONGEST: usize = 600;
@@ -24,25 +29,50 @@ const LONGER: [&str; 0] = [];
 const IN_RINGS: [(&str, usize); 0] = [];
 
 /// Tuples of three or more values in parameters. A crate that is not listed may have none.
-const TUPLES: [(&str, usize); 10] = [
-    ("crates/call", 1),
-    ("crates/core", 1),
-    ("crates/files", 3),
-    ("crates/media", 3),
-    ("crates/portunus", 1),
-    ("crates/record", 1),
-    ("crates/sip", 2),
-    ("plugins/audiobridge", 3),
-    ("plugins/sip", 2),
-    ("plugins/voicemail", 1),
-];
+const TUPLES: [(&str, usize); 0] = [];
+
+/// The modules of all crates. Each file is parsed once for all tests.
+static CRATES: LazyLock<Vec<Crate>> = LazyLock::new(Crate::read_all);
+
+/// A crate, by its folder. A program with a library has two roots.
+struct Crate {
+    folder: PathBuf,
+    roots: Vec<Modules>,
+}
+
+impl Crate {
+    /// Reads all crates, in a thread for each core.
+    fn read_all() -> Vec<Self> {
+        let folders = Mutex::new(crates());
+        let read = || {
+            let next = || folders.lock().unwrap().pop();
+            let read = iter::from_fn(next).map(Crate::read);
+            read.collect::<Vec<Crate>>()
+        };
+        let threads = available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let readers = (0..threads).map(|_| scope.spawn(read));
+            let readers: Vec<_> = readers.collect();
+            let read = readers
+                .into_iter()
+                .flat_map(|reader| reader.join().unwrap());
+            read.collect()
+        })
+    }
+
+    fn read(folder: PathBuf) -> Self {
+        let roots = roots(&folder);
+        let roots = roots.iter().map(|root| Modules::read(root)).collect();
+        Crate { folder, roots }
+    }
+}
 
 #[test]
 fn files_import_each_other_in_one_direction() {
-    let faults = crates().into_iter().filter_map(|folder| {
-        let found = roots(&folder).into_iter().map(|root| rings::find(&root));
+    let faults = CRATES.iter().filter_map(|it| {
+        let found = it.roots.iter().map(rings::find);
         let (numbers, rings): (Vec<usize>, Vec<String>) = found.unzip();
-        over(&folder, &IN_RINGS, numbers.iter().sum(), &rings.concat())
+        over(&it.folder, &IN_RINGS, numbers.iter().sum(), &rings.concat())
     });
     check(
         faults,
@@ -83,18 +113,46 @@ fn modules_have_one_layout() {
 
 #[test]
 fn arguments_have_names() {
-    let faults = crates().into_iter().filter_map(|folder| {
-        let found = roots(&folder)
-            .into_iter()
-            .flat_map(|root| tuples::find(&root));
-        let found: Vec<String> = found.collect();
-        over(&folder, &TUPLES, found.len(), &found.concat())
+    let faults = CRATES.iter().filter_map(|it| {
+        let found = it.roots.iter().flat_map(|root| &root.with_tuples);
+        let described =
+            |(file, name): &(PathBuf, String)| format!("  {}: fn {name}\n", short(file));
+        let found: Vec<String> = found.map(described).collect();
+        over(&it.folder, &TUPLES, found.len(), &found.concat())
     });
     check(
         faults,
         "Functions take tuples of three or more values. Take separate arguments, \
          or a struct whose fields have names.",
     );
+}
+
+#[test]
+fn exceptions_from_lints_have_reasons() {
+    let files = crates().into_iter().flat_map(|folder| sources(&folder));
+    let faults = files.flat_map(|file| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let found = ["[allow(", "[expect("].map(|start| without_reason(&text, start));
+        let lines = found.into_iter().flatten();
+        let lines = lines.map(|line| format!("  {}:{line}\n", short(&file)));
+        lines.collect::<Vec<String>>()
+    });
+    check(
+        faults,
+        "Each `allow` and `expect` of a lint has a `reason`, or goes.",
+    );
+}
+
+/// Returns the lines of the attributes that begin with `start` and give no reason.
+fn without_reason(text: &str, start: &str) -> Vec<usize> {
+    let found = text.match_indices(start).filter(|(at, _)| {
+        let before = text.get(..*at).unwrap_or_default();
+        let is_attribute = before.ends_with('#') || before.ends_with("#!");
+        let attribute = text.get(*at..).and_then(|rest| rest.split(")]").next());
+        is_attribute && !attribute.is_some_and(|it| it.contains("reason ="))
+    });
+    let line = |at| text.get(..at).map_or(0, |before| before.lines().count());
+    found.map(|(at, _)| line(at)).collect()
 }
 
 /// Describes the faults of a crate if there are more of them than `table` allows.

@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
+use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
+
+use crate::tuples;
 
 /// A crate's modules, by their paths from its root.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     modules: BTreeMap<Vec<String>, Module>,
+    /// The functions whose parameters contain tuples of three or more values, with their files.
+    pub(crate) with_tuples: Vec<(PathBuf, String)>,
 }
 
 /// A module, in a file of its own or within one.
@@ -40,6 +44,9 @@ impl Modules {
     fn read_file(&mut self, file: &Path, folder: &Path, path: Vec<String>) {
         let text = std::fs::read_to_string(file).unwrap();
         let parsed = syn::parse_file(&text).unwrap();
+        let found = tuples::find(&parsed).into_iter();
+        let found = found.map(|function| (file.to_owned(), function));
+        self.with_tuples.extend(found);
         self.read_items(&parsed.items, file, folder, path);
     }
 
@@ -50,7 +57,7 @@ impl Modules {
         };
         for item in items {
             match item {
-                Item::Mod(inner) if is_test(&inner.attrs) => {}
+                Item::Mod(inner) if tuples::is_test(&inner.attrs) => {}
                 Item::Mod(inner) => self.read_module(inner, file, folder, &path),
                 item => module.take(item),
             }
@@ -84,12 +91,6 @@ impl Modules {
             to.extend(found.filter(|file| *file != module.file));
         }
         imports
-    }
-
-    /// Returns the files of all modules.
-    pub(crate) fn files(&self) -> BTreeSet<&Path> {
-        let files = self.modules.values();
-        files.map(|module| module.file.as_path()).collect()
     }
 
     /// Returns the path of the module in `file`.
@@ -212,19 +213,6 @@ fn flatten(tree: &UseTree, before: Vec<String>, leaves: &mut Vec<(Option<String>
             }
         }
     }
-}
-
-/// Returns whether an item is for tests: `#[cfg(test)]` or `#[cfg(all(test, …))]`.
-pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        let list = attribute.meta.require_list();
-        let condition = list.map(|list| list.tokens.to_string()).unwrap_or_default();
-        let condition = condition
-            .trim_start_matches("all")
-            .trim_start_matches([' ', '(']);
-        attribute.path().is_ident("cfg")
-            && condition.split([',', ')']).next().map(str::trim) == Some("test")
-    })
 }
 
 /// Collects the paths in code.

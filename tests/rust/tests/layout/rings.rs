@@ -9,13 +9,11 @@ use crate::short;
 /// The files that each file's code depends on.
 type Imports<'a> = BTreeMap<&'a Path, BTreeSet<&'a Path>>;
 
-/// Returns the number of files in rings of the crate with this root, and a description of the
-/// rings.
-pub(crate) fn find(root: &Path) -> (usize, String) {
-    let modules = Modules::read(root);
+/// Returns the number of files in rings of a crate, and a description of the rings.
+pub(crate) fn find(modules: &Modules) -> (usize, String) {
     let imports = modules.imports();
     let mut rings = rings(&imports);
-    rings.retain(|ring| !is_one_module(&modules, ring));
+    rings.retain(|ring| !is_one_module(modules, ring));
     let described = rings.iter().map(|ring| describe(&imports, ring)).collect();
     (rings.iter().map(Vec::len).sum(), described)
 }

@@ -1,28 +1,16 @@
 //! Parameters whose types contain tuples of three or more values.
 
-use std::path::Path;
-
 use syn::visit::{self, Visit};
-use syn::{FnArg, ItemMod, Signature, TypeTuple};
+use syn::{Attribute, FnArg, ItemMod, Signature, TypeTuple};
 
-use crate::modules::{Modules, is_test};
-use crate::short;
-
-/// Describes the parameters of the crate with this root that contain such tuples. Tests are left
-/// out.
-pub(crate) fn find(root: &Path) -> Vec<String> {
-    let modules = Modules::read(root);
-    let found = modules.files().into_iter().flat_map(|file| {
-        let text = std::fs::read_to_string(file).unwrap();
-        let mut functions = Functions::default();
-        functions.visit_file(&syn::parse_file(&text).unwrap());
-        let names = functions.with_tuples.into_iter();
-        names.map(|name| format!("  {}: fn {name}\n", short(file)))
-    });
-    found.collect()
+/// Returns the functions of a file with such parameters, once for each tuple. Tests are left out.
+pub(crate) fn find(file: &syn::File) -> Vec<String> {
+    let mut functions = Functions::default();
+    functions.visit_file(file);
+    functions.with_tuples
 }
 
-/// Collects the functions with such a parameter, once for each.
+/// Collects the functions with such a parameter.
 #[derive(Debug, Default)]
 struct Functions {
     with_tuples: Vec<String>,
@@ -55,4 +43,17 @@ impl<'ast> Visit<'ast> for Tuples {
         self.0 += usize::from(tuple.elems.len() >= 3);
         visit::visit_type_tuple(self, tuple);
     }
+}
+
+/// Returns whether an item is for tests: `#[cfg(test)]` or `#[cfg(all(test, …))]`.
+pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let list = attribute.meta.require_list();
+        let condition = list.map(|list| list.tokens.to_string()).unwrap_or_default();
+        let condition = condition
+            .trim_start_matches("all")
+            .trim_start_matches([' ', '(']);
+        attribute.path().is_ident("cfg")
+            && condition.split([',', ')']).next().map(str::trim) == Some("test")
+    })
 }

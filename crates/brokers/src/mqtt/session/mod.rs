@@ -8,7 +8,7 @@ use rumqttc::{QoS, matches};
 use super::frame::{Connected, Frame, Outgoing, Publish};
 use super::{Presence, Topic};
 use crate::Incoming;
-use crate::teller::Tag;
+use crate::reports::Tag;
 
 /// The limit of broken connections for a message under way. The message may be the reason that they
 /// break.

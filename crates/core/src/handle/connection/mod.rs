@@ -348,7 +348,7 @@ impl Connections {
                 continue;
             }
             if candidate.text.starts_with("candidate:") {
-                handle.tell_remote_candidate(&candidate.text);
+                handle.publish_remote_candidate(&candidate.text);
                 self.context.candidates.add(connection.peer, candidate.text);
             } else {
                 self.context

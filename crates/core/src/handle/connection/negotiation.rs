@@ -98,7 +98,7 @@ impl Connections {
         let Some(connection) = &mut self.current else {
             return Ok(false);
         };
-        let candidates = candidates_to_tell(handle, &remote);
+        let candidates = candidates_to_publish(handle, &remote);
         let restart = connection
             .session
             .set_remote_offer(remote)
@@ -106,13 +106,13 @@ impl Connections {
         if restart {
             self.context.renew_ice(connection);
         }
-        handle.tell_remote_jsep(raw);
+        handle.publish_remote_jsep(raw);
         if is_new {
-            handle.tell_ice(IceState::Gathering);
+            handle.publish_ice(IceState::Gathering);
         }
         if is_new || restart {
             for candidate in &candidates {
-                handle.tell_remote_candidate(candidate);
+                handle.publish_remote_candidate(candidate);
             }
         }
         Ok(restart)
@@ -128,12 +128,12 @@ impl Connections {
         let connection = self.current.as_mut().ok_or(ApiError::UnexpectedAnswer)?;
         let restart = connection.restart.is_some();
         let fresh = connection.negotiated.is_none() || restart;
-        let candidates = candidates_to_tell(handle, &remote);
+        let candidates = candidates_to_publish(handle, &remote);
         let negotiated = connection.session.accept_answer(remote).map_err(refused)?;
-        handle.tell_remote_jsep(raw);
+        handle.publish_remote_jsep(raw);
         if fresh {
             for candidate in &candidates {
-                handle.tell_remote_candidate(candidate);
+                handle.publish_remote_candidate(candidate);
             }
         }
         self.agreed(handle, negotiated);
@@ -152,7 +152,7 @@ impl Connections {
         let (sdp, negotiated) = connection.session.local_answer(description)?;
         let peer = connection.peer;
         // Before `agreed`, which starts ICE.
-        self.tell_local(handle, peer, JsepKind::Answer, &sdp, fresh);
+        self.publish_local(handle, peer, JsepKind::Answer, &sdp, fresh);
         self.agreed(handle, negotiated);
         Ok(self.local(JsepKind::Answer, sdp, first, fresh))
     }
@@ -174,7 +174,7 @@ impl Connections {
             Some(connection) => connection,
             None => {
                 let connection = self.connect(handle, true, "")?;
-                handle.tell_ice(IceState::Gathering);
+                handle.publish_ice(IceState::Gathering);
                 connection
             }
         };
@@ -187,7 +187,7 @@ impl Connections {
         let offered = connection.session.local_offer(description);
         self.current = Some(connection);
         let sdp = offered?;
-        self.tell_local(handle, peer, JsepKind::Offer, &sdp, fresh);
+        self.publish_local(handle, peer, JsepKind::Offer, &sdp, fresh);
         Ok(self.local(JsepKind::Offer, sdp, first, fresh))
     }
 
@@ -236,11 +236,11 @@ impl Connections {
     }
 
     /// Publishes our description as an event, and our candidates if they are new.
-    fn tell_local(&self, handle: &Handle, peer: PeerId, kind: JsepKind, sdp: &str, fresh: bool) {
+    fn publish_local(&self, handle: &Handle, peer: PeerId, kind: JsepKind, sdp: &str, fresh: bool) {
         if fresh {
-            handle.tell_local_candidates(&self.context.media.candidates(peer));
+            handle.publish_local_candidates(&self.context.media.candidates(peer));
         }
-        handle.tell_local_jsep(kind, sdp);
+        handle.publish_local_jsep(kind, sdp);
     }
 
     fn local(&mut self, kind: JsepKind, sdp: String, first: Option<Mid>, fresh: bool) -> LocalJsep {
@@ -277,7 +277,7 @@ impl Context {
 }
 
 /// Returns the candidates of a description if anyone subscribed to such events.
-fn candidates_to_tell(handle: &Handle, remote: &RemoteDescription) -> Vec<String> {
+fn candidates_to_publish(handle: &Handle, remote: &RemoteDescription) -> Vec<String> {
     match handle.events().wants(EventKind::WebRtc) {
         true => remote.transport.candidates.clone(),
         false => Vec::new(),

@@ -77,7 +77,7 @@ async fn sessions_and_handles_come_and_go_in_order() {
     let events = watch(&world, EventMask::ALL);
     let mut client = world.server.attach(PROBE).await;
     let transport = json!({
-        "transport": "janus.transport.test", "id": client.client.told_id().to_string(),
+        "transport": "janus.transport.test", "id": client.client.event_id().to_string(),
     });
     let created = json!({ "name": "created", "transport": transport });
     let handle = |name: &str| json!({ "name": name, "plugin": PROBE, "opaque_id": "mine" });
@@ -147,7 +147,7 @@ async fn all_is_told_when_the_server_ends() {
     let world = World::new();
     let client = world.server.attach(PROBE).await;
     let events = watch(&world, EventMask::ALL);
-    world.gateway.tell_end(15);
+    world.gateway.publish_end(15);
     world.gateway.shutdown().await;
     settle().await;
     let told = told(&events);
@@ -167,7 +167,7 @@ async fn the_server_tells_that_it_started_and_how_much_there_is() {
         ..CoreConfig::default()
     });
     let events = watch(&world, EventKind::Core.into());
-    world.gateway.tell_start();
+    world.gateway.publish_start();
     let started = told(&events);
     assert_eq!(started.len(), 1);
     assert_eq!(started[0]["subtype"], 1);

@@ -6,7 +6,7 @@ mod plot;
 
 use std::fmt::Write;
 
-use super::compare;
+use super::comparisons;
 use super::table::{self, Table};
 use super::view::{Section, sections};
 use crate::figures::{bytes, count, percent};
@@ -31,7 +31,7 @@ pub(super) fn page(report: &Report) -> String {
     for part in &sections {
         section(&mut body, part);
     }
-    for comparison in compare::comparisons(&sections) {
+    for comparison in comparisons::comparisons(&sections) {
         put!(
             &mut body,
             "<section>\n<h2>{}</h2>",

@@ -152,7 +152,7 @@ impl<'a> Recorder<'a> {
             open.late_us.extend_from_slice(&window.late_us);
             open.heard.merge(std::mem::take(&mut window.heard));
         }
-        let told = far.as_mut().map(FarWindow::told);
+        let told = far.as_mut().map(FarWindow::take_figures);
         if let Some((open, far)) = self.open.as_mut().zip(far) {
             open.far.merge(far);
         }
@@ -241,7 +241,7 @@ impl<'a> Recorder<'a> {
         step.in_time = step.carried && in_time(lost, step.delay, self.in_time_us);
         if self.flow.far.is_some() {
             let missing = u64::try_from(open.far.missing).unwrap_or(0);
-            let far = open.far.told();
+            let far = open.far.take_figures();
             let arrived = Delays {
                 count: far.received_packets,
                 ..far.delay.unwrap_or_default()

@@ -102,14 +102,14 @@ impl Simulation {
 impl Drop for Simulation {
     fn drop(&mut self) {
         if std::thread::panicking() || std::env::var_os("ADAPTATION_TRACE").is_some() {
-            self.tell();
+            self.print();
         }
     }
 }
 
 impl Simulation {
     /// Prints what happened, to investigate a failed test.
-    fn tell(&self) {
+    fn print(&self) {
         eprintln!("seed {}", self.seed);
         let end = self.seconds(self.now);
         for index in 0..self.watchers.len() {

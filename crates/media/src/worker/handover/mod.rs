@@ -138,7 +138,7 @@ impl Handover {
     }
 
     /// Sends a claim to `worker`, without waking it: it looks for claims when it needs one.
-    pub(super) fn tell(&self, worker: u16, claim: Claim) {
+    pub(super) fn send_claim(&self, worker: u16, claim: Claim) {
         let others = self.links.as_ref().map(|links| &links.others);
         if let Some(Some(link)) = others.and_then(|it| it.get(usize::from(worker))) {
             link.claims.push(claim);

@@ -73,7 +73,7 @@ impl Ingests {
                     }
                 }
                 (Remote::Feed, _, Some(feed)) => {
-                    if !feed.tell(out) {
+                    if !feed.send_feedback(out) {
                         tracing::debug!("feedback cannot be sent to an ingest's sender");
                     }
                 }

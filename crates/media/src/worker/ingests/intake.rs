@@ -440,7 +440,7 @@ impl Ingest {
         packet.describe(inspector.inspect(codec, &header, datagram, &self.extensions));
         flatten_layers(media, packet);
         source.even_out(packet);
-        if packet.layers.keyframe && packet.tells_keyframes() {
+        if packet.layers.keyframe && packet.shows_keyframes() {
             self.upstream.keyframe_came(encoding);
         } else if place.restarted && media.is_video() {
             // The numbers do not tell receivers that they lack the pictures that it refers to.

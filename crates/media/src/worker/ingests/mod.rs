@@ -293,7 +293,7 @@ impl Ingests {
                 }
                 self.fed.push(slot);
                 if let Some(ingest) = self.slots.get_mut(slot) {
-                    if feed.can_tell() {
+                    if feed.takes_feedback() {
                         ingest.upstream.latch(Remote::Feed);
                         ingest.status.latch();
                     }

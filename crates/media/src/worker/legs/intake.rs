@@ -117,7 +117,7 @@ impl Legs {
                     ingests.take(ingest, 0, (Some(from), packet), into, now);
                 }
             }
-            Ok(Datagram::Rtcp(told)) => self.take_told(place.leg, told, ingests, into, now),
+            Ok(Datagram::Rtcp(told)) => self.take_feedback(place.leg, told, ingests, into, now),
             Ok(Datagram::Ignored) => {
                 leg.state.status.incoming().ignore(now);
                 into.counters.ingest_ignored();
@@ -132,7 +132,7 @@ impl Legs {
         }
     }
 
-    fn take_told(
+    fn take_feedback(
         &mut self,
         slot: usize,
         told: RtcpFeedback,

@@ -57,7 +57,7 @@ impl Adaptation {
     }
 
     /// Whether the peer never reports, whatever was agreed.
-    pub(in crate::worker) fn tells_nothing(&mut self, peer: &Peer, now: Instant) -> bool {
+    pub(in crate::worker) fn never_reports(&mut self, peer: &Peer, now: Instant) -> bool {
         let connection = &peer.connection;
         if connection.is_bandwidth_heard() {
             return false;

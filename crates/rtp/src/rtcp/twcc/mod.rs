@@ -1,7 +1,7 @@
 //! Transport-wide congestion control feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01).
 
 mod chunk;
-mod write;
+mod writer;
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::frame::{FeedbackFields, Frame};
 use crate::{RtpError, Ssrc};
 use chunk::Symbol;
 
-pub use write::TwccWriter;
+pub use writer::TwccWriter;
 
 /// The unit of arrival times.
 const TICK: Duration = Duration::from_micros(250);

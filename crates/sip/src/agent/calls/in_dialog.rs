@@ -74,7 +74,7 @@ impl Calls {
                 {
                     let account = self.calls.get(&id).and_then(|call| call.speaker.account);
                     let (flow, request) = (new.flow, request.clone());
-                    stack.tell(AgentEvent::Request {
+                    stack.report(AgentEvent::Request {
                         account,
                         call: Some(id),
                         flow,
@@ -223,7 +223,7 @@ impl Calls {
         let speaker = call.speaker.clone();
         stack.trace(&speaker, Some(id), false, &new.route, bytes);
         let leaving = self.no_longer_unacked(stack, id);
-        stack.tell(AgentEvent::Acknowledged {
+        stack.report(AgentEvent::Acknowledged {
             call: id,
             request: new.request.clone(),
         });
@@ -249,12 +249,12 @@ impl Calls {
             Method::Update,
         ];
         if not_by_owner.contains(&asked.method) {
-            stack.tell_unsent(asked.request, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
+            stack.report_unsent(asked.request, 405, StatusCode::METHOD_NOT_ALLOWED.reason());
             return;
         }
         match self.calls.get_mut(&id) {
             Some(call) if call.asking && call.waiting.len() >= MOST_WAITING => {
-                stack.tell_unsent(asked.request, 503, "Too many requests");
+                stack.report_unsent(asked.request, 503, "Too many requests");
             }
             Some(call) if call.asking => call.waiting.push_back(asked),
             _ => self.ask(stack, id, asked),
@@ -273,7 +273,7 @@ impl Calls {
             self.request_within(stack, id, asked.method)
         };
         let Some(mut request) = request else {
-            stack.tell_unsent(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
+            stack.report_unsent(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
             return;
         };
         add_headers(&mut request.headers, &asked.headers, &[]);
@@ -295,7 +295,7 @@ impl Calls {
         answer: Answer,
     ) {
         let refused_refer = answer.request.method == Method::Refer && !answer.is_success();
-        stack.tell_answer(request, answer);
+        stack.report_answer(request, answer);
         let Some(call) = self.calls.get_mut(&id) else {
             return;
         };
@@ -336,7 +336,7 @@ impl Calls {
         if let Some(call) = self.calls.get_mut(&id) {
             call.referring = left;
         }
-        stack.tell(AgentEvent::ReferNotify {
+        stack.report(AgentEvent::ReferNotify {
             call: id,
             request: new.request.clone(),
         });

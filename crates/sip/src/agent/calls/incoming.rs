@@ -119,7 +119,7 @@ impl Calls {
         stack.answer(Some(id), &speaker, server, &trying);
         let replaces = self.replaced(&request);
         let flow = new.flow;
-        stack.tell(AgentEvent::Incoming {
+        stack.report(AgentEvent::Incoming {
             call: id,
             account,
             entrances,

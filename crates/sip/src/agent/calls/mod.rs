@@ -305,9 +305,9 @@ impl Calls {
             self.ringing = self.ringing.saturating_sub(1);
         }
         for asked in &call.waiting {
-            stack.tell_unsent(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
+            stack.report_unsent(asked.request, 481, StatusCode::CALL_DOES_NOT_EXIST.reason());
         }
-        stack.tell(AgentEvent::Ended {
+        stack.report(AgentEvent::Ended {
             call: id,
             cause,
             code,
@@ -323,7 +323,7 @@ impl Calls {
     /// Reports the end of a call that did not begin.
     fn never(&self, stack: &mut Stack, call: CallId, code: u16, reason: &str) {
         let reason = reason.to_owned();
-        stack.tell(AgentEvent::Ended {
+        stack.report(AgentEvent::Ended {
             call,
             cause: Cause::Refused,
             code,

@@ -251,7 +251,7 @@ impl Calls {
         if let Some(request) = prack {
             self.send_in(stack, id, Owner::Nobody, request);
         }
-        stack.tell(AgentEvent::Provisional {
+        stack.report(AgentEvent::Provisional {
             call: id,
             dialog: name,
             response,
@@ -314,7 +314,7 @@ impl Calls {
             call.owed = Some(Owed { exchange, cseq });
         }
         self.session_of_answer(stack, id, &answer.request, &response);
-        stack.tell(AgentEvent::Accepted {
+        stack.report(AgentEvent::Accepted {
             call: id,
             dialog: name,
             response,

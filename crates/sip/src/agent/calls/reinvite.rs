@@ -73,7 +73,7 @@ impl Calls {
     ) {
         let unanswered = |call: &Call| matches!(call.phase, Phase::Calling(_) | Phase::Ringing(_));
         if self.calls.get(&id).is_some_and(unanswered) {
-            return self.tell_pending(stack, id);
+            return self.report_pending(stack, id);
         }
         let Some(call) = self.up(id).filter(|call| call.leaving.is_none()) else {
             return;
@@ -93,13 +93,13 @@ impl Calls {
                 return self.send_reinvite(stack, id);
             }
         }
-        self.tell_pending(stack, id);
+        self.report_pending(stack, id);
     }
 
     /// Reports that there can be no other offer now.
-    fn tell_pending(&mut self, stack: &mut Stack, call: CallId) {
+    fn report_pending(&mut self, stack: &mut Stack, call: CallId) {
         let reason = StatusCode::REQUEST_PENDING.reason().to_owned();
-        stack.tell(AgentEvent::ReinviteRejected {
+        stack.report(AgentEvent::ReinviteRejected {
             call,
             code: 491,
             reason,
@@ -188,7 +188,7 @@ impl Calls {
         }
         self.session_of_answer(stack, id, &answer.request, &response);
         if !reinvite.refresh {
-            stack.tell(AgentEvent::ReinviteAccepted { call: id, response });
+            stack.report(AgentEvent::ReinviteAccepted { call: id, response });
         }
         self.send_next(stack, id, reinvite.next);
     }
@@ -255,7 +255,7 @@ impl Calls {
         if is_refresh {
             self.refresh_later(stack, id);
         } else {
-            stack.tell(AgentEvent::ReinviteRejected {
+            stack.report(AgentEvent::ReinviteRejected {
                 call: id,
                 code,
                 reason,
@@ -296,7 +296,7 @@ impl Calls {
             let trying = Response::to(&request, StatusCode::TRYING);
             stack.answer(Some(id), &speaker, server, &trying);
         }
-        stack.tell(AgentEvent::Reinvite { call: id, request });
+        stack.report(AgentEvent::Reinvite { call: id, request });
     }
 
     /// Returns the status that refuses a re-INVITE or UPDATE now, if it is refused.
@@ -414,7 +414,7 @@ impl Calls {
     /// The peer cancels its re-INVITE.
     pub(in crate::agent) fn reinvite_cancelled(&mut self, stack: &mut Stack, id: CallId) {
         self.reject_reinvite(stack, id, 487, &Vec::new());
-        stack.tell(AgentEvent::ReinviteCancelled { call: id });
+        stack.report(AgentEvent::ReinviteCancelled { call: id });
     }
 
     /// Refuses the peer's re-INVITE, because the call ends.

@@ -70,7 +70,7 @@ impl Registrations {
             };
             if asked.is_zero() || is_over {
                 self.drop_account(stack, id);
-                stack.tell(AgentEvent::Unregistered {
+                stack.report(AgentEvent::Unregistered {
                     account: id,
                     response: answer.response,
                 });
@@ -193,7 +193,7 @@ impl Registrations {
                 .map(|every| stack.now + every),
         );
         if let Some(response) = &answer.response {
-            stack.tell(AgentEvent::Registered {
+            stack.report(AgentEvent::Registered {
                 account: id,
                 expires,
                 response: response.clone(),
@@ -231,7 +231,7 @@ impl Registrations {
             response,
             ..
         } = answer;
-        stack.tell(AgentEvent::RegistrationFailed {
+        stack.report(AgentEvent::RegistrationFailed {
             account: id,
             code,
             reason,

@@ -65,7 +65,7 @@ impl Registrations {
         }
         if known.is_none() && stack.accounts.len() >= stack.options.limits.accounts {
             stack.count_full();
-            stack.tell(AgentEvent::RegistrationFailed {
+            stack.report(AgentEvent::RegistrationFailed {
                 account: id,
                 code: 503,
                 reason: "Too many accounts".to_owned(),
@@ -204,7 +204,7 @@ impl Registrations {
     /// Unregisters and removes an account.
     pub(super) fn remove_account(&mut self, stack: &mut Stack, id: AccountId) {
         let Some(binding) = self.bindings.get_mut(&id) else {
-            stack.tell(AgentEvent::Unregistered {
+            stack.report(AgentEvent::Unregistered {
                 account: id,
                 response: None,
             });
@@ -213,7 +213,7 @@ impl Registrations {
         let is_known = matches!(binding.state, State::Registering | State::Registered);
         if !is_known && binding.state != State::Leaving {
             self.drop_account(stack, id);
-            stack.tell(AgentEvent::Unregistered {
+            stack.report(AgentEvent::Unregistered {
                 account: id,
                 response: None,
             });

@@ -73,7 +73,7 @@ impl Stack {
         self.outputs.push_back(output);
     }
 
-    pub(super) fn tell(&mut self, event: AgentEvent) {
+    pub(super) fn report(&mut self, event: AgentEvent) {
         self.push(Output::Event(event));
     }
 
@@ -232,7 +232,7 @@ impl Stack {
     ) {
         if let Some(account) = speaker.account.filter(|_| speaker.profile.trace) {
             let (route, bytes) = (route.clone(), Arc::from(bytes));
-            self.tell(AgentEvent::Trace {
+            self.report(AgentEvent::Trace {
                 account,
                 call,
                 sent,
@@ -243,8 +243,8 @@ impl Stack {
     }
 
     /// Reports the answer to a request of the owner.
-    pub(super) fn tell_answer(&mut self, request: RequestId, answer: Answer) {
-        self.tell(AgentEvent::Response {
+    pub(super) fn report_answer(&mut self, request: RequestId, answer: Answer) {
+        self.report(AgentEvent::Response {
             request,
             code: answer.code,
             reason: answer.reason,
@@ -253,8 +253,8 @@ impl Stack {
     }
 
     /// Reports that a request of the owner was not sent.
-    pub(super) fn tell_unsent(&mut self, request: RequestId, code: u16, reason: &str) {
-        self.tell(AgentEvent::Response {
+    pub(super) fn report_unsent(&mut self, request: RequestId, code: u16, reason: &str) {
+        self.report(AgentEvent::Response {
             request,
             code,
             reason: reason.to_owned(),
@@ -272,23 +272,23 @@ impl Stack {
         count: usize,
     ) -> Option<Speaker> {
         let Some(speaker) = self.speaker(account) else {
-            self.tell_unsubscribable(id, 500, "No such account");
+            self.report_unsubscribable(id, 500, "No such account");
             return None;
         };
         if count >= self.options.limits.subscriptions {
             self.count_full();
-            self.tell_unsubscribable(id, 503, "Too many subscriptions");
+            self.report_unsubscribable(id, 503, "Too many subscriptions");
             return None;
         }
         if uri.as_sip().is_none() {
-            self.tell_unsubscribable(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
+            self.report_unsubscribable(id, 416, StatusCode::UNSUPPORTED_URI_SCHEME.reason());
             return None;
         }
         Some(speaker)
     }
 
-    fn tell_unsubscribable(&mut self, subscription: SubscriptionId, code: u16, reason: &str) {
-        self.tell(AgentEvent::SubscriptionFailed {
+    fn report_unsubscribable(&mut self, subscription: SubscriptionId, code: u16, reason: &str) {
+        self.report(AgentEvent::SubscriptionFailed {
             subscription,
             code,
             reason: reason.to_owned(),
@@ -297,8 +297,8 @@ impl Stack {
     }
 
     /// Reports that a subscription or publication was refused, and is gone.
-    pub(super) fn tell_refused(&mut self, subscription: SubscriptionId, answer: Answer) {
-        self.tell(AgentEvent::SubscriptionFailed {
+    pub(super) fn report_refused(&mut self, subscription: SubscriptionId, answer: Answer) {
+        self.report(AgentEvent::SubscriptionFailed {
             subscription,
             code: answer.code,
             reason: answer.reason,
@@ -307,8 +307,8 @@ impl Stack {
     }
 
     /// Reports that a subscription or publication is over.
-    pub(super) fn tell_ended(&mut self, subscription: SubscriptionId, reason: Option<String>) {
-        self.tell(AgentEvent::SubscriptionEnded {
+    pub(super) fn report_ended(&mut self, subscription: SubscriptionId, reason: Option<String>) {
+        self.report(AgentEvent::SubscriptionEnded {
             subscription,
             reason,
         });

@@ -241,7 +241,7 @@ impl Stack {
         };
         if let (Some(address), None) = (exchange.forbidden, &answer.response) {
             let about = owner.about();
-            self.tell(AgentEvent::Forbidden { about, address });
+            self.report(AgentEvent::Forbidden { about, address });
         }
         Some(Outcome::Finished {
             owner,

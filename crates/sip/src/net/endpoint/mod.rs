@@ -161,7 +161,7 @@ impl Task {
         loop {
             let now = Instant::now();
             if now >= next_status {
-                self.tell_status();
+                self.publish_status();
                 next_status = now.checked_add(STATUS).unwrap_or(now);
             }
             let deadline = self
@@ -252,7 +252,7 @@ impl Task {
         });
     }
 
-    fn tell_status(&self) {
+    fn publish_status(&self) {
         let status = Status {
             counters: self.agent.counters(),
             load: self.agent.load(),

@@ -1,0 +1,99 @@
+//! The requests that manage rooms, of clients and of administrators. They are answered at once.
+
+mod access;
+mod forwarders;
+mod people;
+mod remote_publication;
+mod remote_publisher;
+mod rooms;
+mod target;
+
+use std::sync::Arc;
+
+use portunus_core::{Asked, Fields, Object, Reply};
+use portunus_resources::Asker;
+use portunus_room::{Room as Conference, State};
+
+pub(crate) use forwarders::forwarder;
+
+use crate::messages::Show;
+use crate::refusal::Refusal;
+use crate::requests::Management;
+use crate::room::Door;
+use crate::shared::Shared;
+
+impl Shared {
+    /// Answers the request `name` of a client, or of an administrator.
+    pub(crate) fn manage_named(
+        &self,
+        name: &str,
+        fields: Fields<'_>,
+        asker: Asker,
+    ) -> Result<Reply, Refusal> {
+        let unknown = || Refusal::UnknownRequest(name.to_ascii_lowercase());
+        let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
+        let makes = asked == Asked::unnamed(Management::Create);
+        asker.check_scope(fields, "room", makes)?;
+        self.rooms.guarded(fields, asker.maker, || {
+            let rights = self.rooms.rights(fields, asker.rights);
+            let request = asked.permit(fields, rights)?;
+            self.answer(request, fields, &Asker { rights, ..asker })
+        })
+    }
+
+    fn answer(
+        &self,
+        request: Management,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Result<Reply, Refusal> {
+        let answer = match request {
+            Management::Create => return self.create(fields, asker),
+            Management::Edit => return self.edit(fields, asker),
+            Management::Destroy => return Ok(self.rooms.destroy(fields, asker)?.reply()),
+            Management::EnableRecording => return self.enable_recording(fields),
+            Management::RtpForward => return self.rtp_forward(fields, asker),
+            Management::PublishRemotely => return self.publish_remotely(fields),
+            Management::Exists => self.rooms.find(fields)?,
+            Management::List => self.list(fields, asker)?,
+            Management::Allowed => self.allowed(fields)?,
+            Management::Kick => self.kick(fields, asker)?,
+            Management::Moderate => self.moderate(fields, asker)?,
+            Management::ListParticipants => self.list_participants(fields)?,
+            Management::StopRtpForward => self.stop_rtp_forward(fields, asker)?,
+            Management::ListForwarders => self.list_forwarders(fields)?,
+            Management::UnpublishRemotely => self.unpublish_remotely(fields)?,
+            Management::ListRemotes => self.list_remotes(fields)?,
+            Management::AddRemotePublisher => self.add_remote_publisher(fields)?,
+            Management::UpdateRemotePublisher => self.update_remote_publisher(fields)?,
+            Management::RemoveRemotePublisher => self.remove_remote_publisher(fields)?,
+        };
+        Ok(Reply::Success(answer.into()))
+    }
+
+    /// Does something in the room that a request names and may manage.
+    fn managed<T>(
+        &self,
+        fields: Fields<'_>,
+        act: impl FnOnce(&Door, &mut State) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let act = |door: &Door| act(door, &mut door.conference.lock());
+        self.rooms.managed(fields, |_, door| act(door))
+    }
+
+    /// Returns the conference of the room that a request names and may manage.
+    fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Conference>, Refusal> {
+        self.rooms
+            .managed(fields, |_, door| Ok(door.conference.clone()))
+    }
+
+    /// Writes what is in a room as JSON.
+    pub(crate) fn show<'a>(&self, room: &'a State) -> Show<'a> {
+        Show::new(self.rooms.ids(), room)
+    }
+}
+
+/// Returns the reply without further members.
+fn success() -> Object {
+    Object::new().with("videoroom", "success")
+}
