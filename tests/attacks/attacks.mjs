@@ -36,8 +36,8 @@ const kinds = positionals.length > 0 ? positionals.map((kind) => KINDS.find(({ n
 
 /** MiB that clients may hold together: enough for 50,000 sessions of 8 KiB. */
 const CLIENT_MEMORY = 512;
-/** Resident memory for each byte that clients may hold: allocators round up. */
-const OVERHEAD = 1.5;
+/** Resident memory for each byte that clients may hold: allocators round up, and pages are huge: a message that begins takes one. */
+const OVERHEAD = 2;
 /** Seconds without a request after which the sessions of attackers end. Those of the audience do not. */
 const SESSION_TIMEOUT = 3;
 /** How long the server may take to be as before, in ms, once the sessions of attackers have expired. */
@@ -53,7 +53,7 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 const results = new URL('../results', import.meta.url).pathname;
 mkdirSync(results, { recursive: true });
-const [sip, turn] = [await freeTcpPort(), await freeTcpPort()];
+const [sip, turn, metrics] = [await freeTcpPort(), await freeTcpPort(), await freeTcpPort()];
 let log = '';
 const server = await startPortunus({
   workers: 1,
@@ -74,13 +74,14 @@ host = "127.0.0.1"
 bind = ["127.0.0.1"]
 port = ${turn}
 `,
-  http: 'metrics_networks = ["127.0.0.1/32"]',
+  // With a port of their own the metrics are there when clients hold all memory that they may.
+  http: `metrics_bind = "127.0.0.1:${metrics}"`,
   onOutput: (text) => (log += text),
 });
 if (serverCore) execFileSync('taskset', ['-a', '-c', '-p', serverCore, String(server.pid)], { stdio: 'ignore' });
 /** The command that puts another one on the core of the load. */
 const onCore = loadCore ? ['taskset', '-c', loadCore] : [];
-const watch = new Watch(server, join(results, 'attacks.csv'));
+const watch = new Watch({ ...server, base: `http://127.0.0.1:${metrics}` }, join(results, 'attacks.csv'));
 
 const attacker = process.env.ATTACKER_BIN ?? join(process.env.PORTUNUS_BIN, '../examples/attacker');
 const address = (url) => new URL(url).host;

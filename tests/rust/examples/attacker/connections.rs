@@ -160,6 +160,9 @@ pub async fn websocket(options: &Options) -> Tally {
     .await
 }
 
+/// The receive buffer of a client that does not read, in bytes.
+const UNREAD: usize = 4 << 10;
+
 /// Half of them send requests by WebSocket, half by HTTP. None reads an answer.
 pub async fn slow_readers(options: &Options) -> Tally {
     let options_of = |to| {
@@ -178,6 +181,8 @@ pub async fn slow_readers(options: &Options) -> Tally {
 
 /// Requests the long answer to `info` until the connection ends or takes no more.
 async fn ask(mut stream: TcpStream, by_websocket: bool, counts: Arc<Counts>) {
+    // Otherwise the system takes megabytes of answers that nobody reads.
+    let _ = socket2::SockRef::from(&stream).set_recv_buffer_size(UNREAD);
     if by_websocket {
         let Some(mut socket) = upgrade(stream).await else {
             counts.refused.fetch_add(1, Relaxed);
