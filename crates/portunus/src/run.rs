@@ -122,7 +122,7 @@ pub(crate) async fn run(
         config.core.clone(),
         media.clone(),
         events,
-        known.chain(livekit.as_ref().map(LiveKit::plugin)).collect(),
+        known.chain(door.as_ref().map(LiveKit::plugin)).collect(),
         ServerFacts {
             jwt,
             turn: turn.clone(),
@@ -145,7 +145,7 @@ pub(crate) async fn run(
         audio: Some(audio),
     };
     let administration = Administration::new(gateway.clone(), options);
-    let doors = livekit.map(|door| livekit::server(&config, &door, &gateway));
+    let doors = door.map(|door| livekit::server(&config, &door, &gateway));
     let doors = doors.into_iter().collect();
     let started = Transports::start_with(config.api.clone(), administration, metrics, doors);
     let transports = match started.await {
