@@ -139,6 +139,16 @@ impl ServiceError {
         }
     }
 
+    /// An argument is wrong.
+    pub(crate) fn argument(what: &'static str) -> Self {
+        ServiceError {
+            code: Code::InvalidArgument,
+            // The text has room for a reason, which is empty.
+            message: format!("{what} ").into(),
+            meta: Some(("argument", what.to_owned())),
+        }
+    }
+
     /// The path or the content type has no handler.
     pub(crate) fn bad_route(message: String, method: &str, path: &str) -> Self {
         ServiceError {

@@ -1,8 +1,15 @@
 //! The services: Twirp over HTTP, as LiveKit's server SDKs call it.
 
+mod cors;
 mod error;
+mod exchange;
 mod json;
+mod method;
+mod room_service;
 mod rooms;
+mod router;
 
+pub use cors::allow_any_origin;
 pub use error::{Code, ServiceError};
 pub use rooms::{Answer, Rooms};
+pub use router::router;
