@@ -12,9 +12,6 @@ use crate::token::{Grants, VideoGrant};
 /// The length of a nonce of data, in bytes.
 const NONCE: usize = 16;
 
-/// The longest name of a deployment of agents, in bytes.
-const DEPLOYMENT: usize = 64;
-
 /// A request whose token holds.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -153,14 +150,16 @@ fn check_new_room(request: &lk::CreateRoomRequest) -> Result<(), ServiceError> {
         return Err(ServiceError::unimplemented("egress is not implemented"));
     }
     if request.name.len() > limits::ROOM_NAME {
-        let text = "room name length exceeds limits";
+        let text = format!(
+            "room name length exceeds limits: max length {}",
+            limits::ROOM_NAME
+        );
         return Err(ServiceError::new(Code::InvalidArgument, text));
     }
     check_metadata(&request.metadata)?;
     request.agents.iter().try_for_each(|agent| {
         check_metadata(&agent.metadata)?;
-        check_attributes(&agent.attributes)?;
-        check_deployment(&agent.deployment)
+        check_attributes(&agent.attributes)
     })
 }
 
@@ -202,20 +201,4 @@ fn check_nonce(nonce: &[u8]) -> Result<(), ServiceError> {
     }
     let text = format!("nonce should be 16-bytes or not present, got: {length} bytes");
     Err(ServiceError::new(Code::InvalidArgument, text))
-}
-
-/// Checks the name of a deployment of agents, which becomes a part of names inside LiveKit.
-pub(super) fn check_deployment(deployment: &str) -> Result<(), ServiceError> {
-    let fault = |text: String| Err(ServiceError::new(Code::InvalidArgument, text));
-    if deployment.len() > DEPLOYMENT {
-        return fault(format!("deployment exceeds {DEPLOYMENT} bytes"));
-    }
-    let wrong = |byte: &u8| *byte == b'_' || *byte <= b' ' || *byte == 0x7f;
-    match deployment.bytes().enumerate().find(|(_, byte)| wrong(byte)) {
-        None => Ok(()),
-        Some((_, b'_')) => fault("deployment contains reserved character '_'".to_owned()),
-        Some((at, _)) => fault(format!(
-            "deployment contains whitespace or control byte at position {at}"
-        )),
-    }
 }

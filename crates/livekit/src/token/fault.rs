@@ -51,6 +51,9 @@ pub enum InvalidToken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinFault {
+    /// There is no token, or it has no rights of rooms.
+    #[error("no permissions to access the room")]
+    NoGrant,
     /// It does not grant joining.
     #[error("permissions denied")]
     Denied,
@@ -72,7 +75,7 @@ impl JoinFault {
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {
-            JoinFault::Denied => 401,
+            JoinFault::NoGrant | JoinFault::Denied => 401,
             _ => 400,
         }
     }

@@ -131,8 +131,11 @@ const fn is_false(value: &bool) -> bool {
 impl Grants {
     /// Returns the room that the token lets its bearer join.
     pub fn join(&self) -> Result<&str, JoinFault> {
-        let video = self.video.as_ref().filter(|video| video.room_join);
-        let room = video.ok_or(JoinFault::Denied)?.room.as_str();
+        let video = self.video.as_ref().ok_or(JoinFault::NoGrant)?;
+        let room = video.room.as_str();
+        if !video.room_join {
+            return Err(JoinFault::Denied);
+        }
         if self.identity.is_empty() {
             Err(JoinFault::NoIdentity)
         } else if self.identity.len() > limits::IDENTITY {

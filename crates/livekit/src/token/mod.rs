@@ -152,6 +152,10 @@ struct Parts<'a> {
     message: &'a str,
     signature: &'a str,
     claims: Map<String, Value>,
+    /// The expiry in seconds since 1970.
+    expires_at: Option<u64>,
+    /// The first second of validity.
+    valid_from: Option<u64>,
 }
 
 impl<'a> Parts<'a> {
@@ -168,6 +172,8 @@ impl<'a> Parts<'a> {
             algorithm,
             message,
             signature,
+            expires_at: optional_time(&claims, "exp")?,
+            valid_from: optional_time(&claims, "nbf")?,
             claims,
         })
     }
@@ -175,19 +181,6 @@ impl<'a> Parts<'a> {
     /// Returns a claim that is a text, empty if it is not there, or `None` if it is no text.
     fn text(&self, name: &str) -> Option<&str> {
         self.claims.get(name).map_or(Some(""), Value::as_str)
-    }
-
-    /// Returns a time in seconds since 1970. Fractions are cut off.
-    fn time(&self, name: &str) -> Result<Option<u64>, InvalidToken> {
-        let Some(value) = self.claims.get(name) else {
-            return Ok(None);
-        };
-        let wrong = || InvalidToken::Claims(format!("{name} is no time"));
-        let seconds = value.as_u64().or_else(|| {
-            let seconds = value.as_f64()?;
-            (seconds >= 0.0).then_some(seconds as u64)
-        });
-        seconds.map(Some).ok_or_else(wrong)
     }
 
     /// Returns the grants and the expiry of a token that holds at `now`.
@@ -203,19 +196,26 @@ impl<'a> Parts<'a> {
         if !verified.unwrap_or(false) {
             return Err(InvalidToken::Signature);
         }
-        let expires_at = self.time("exp")?.ok_or(InvalidToken::NoExpiry)?;
+        let expires_at = self.expires_at.ok_or(InvalidToken::NoExpiry)?;
         if now >= expires_at.saturating_add(LEEWAY) {
             return Err(InvalidToken::Expired);
         }
-        if let Some(from) = self.time("nbf")?
-            && now.saturating_add(LEEWAY) < from
-        {
+        if now.saturating_add(LEEWAY) < self.valid_from.unwrap_or_default() {
             return Err(InvalidToken::NotYet);
         }
         let grants = serde_json::from_value(Value::Object(self.claims))
             .map_err(|error| InvalidToken::Claims(error.to_string()))?;
         Ok((grants, expires_at))
     }
+}
+
+/// Returns a time in seconds since 1970, if it is there, or `None` if it is no number. Fractions
+/// are cut off, and an earlier time is 0.
+fn optional_time(claims: &Map<String, Value>, name: &str) -> Option<Option<u64>> {
+    let time = |value: &Value| value.as_u64().or_else(|| Some(value.as_f64()? as u64));
+    claims
+        .get(name)
+        .map_or(Some(None), |value| time(value).map(Some))
 }
 
 /// Decodes a part of a token: a JSON object in base64 for URLs, without padding.

@@ -133,8 +133,12 @@ fn texts_of_faults_are_those_of_livekit() {
         InvalidToken::NoExpiry
     );
     let wrong = |claims| matches!(reason(&signed(claims)), InvalidToken::Claims(_));
-    assert!(wrong(json!({"exp": "soon"})));
-    assert!(wrong(json!({"exp": -1})));
+    assert_eq!(reason(&signed(json!({"exp": -1}))), InvalidToken::Expired);
+    assert_eq!(
+        fault(&signed(json!({"exp": "soon"}))),
+        TokenFault::Malformed
+    );
+    assert_eq!(fault(&signed(json!({"nbf": []}))), TokenFault::Malformed);
     assert!(wrong(json!({"name": 1})));
     assert!(wrong(json!({"video": {"roomJoin": 1}})));
     assert!(wrong(json!({"roomConfig": {"emptyTimeout": "x"}})));
@@ -237,7 +241,7 @@ fn joining_needs_a_right_an_identity_and_a_room() {
         grants.join().map(str::to_owned)
     };
     let of = |text: &str| text.to_owned();
-    assert_eq!(Grants::default().join(), Err(JoinFault::Denied));
+    assert_eq!(Grants::default().join(), Err(JoinFault::NoGrant));
     assert_eq!(join(of("a"), of("r"), false), Err(JoinFault::Denied));
     assert_eq!(join(of(""), of(""), true), Err(JoinFault::NoIdentity));
     assert_eq!(join(of("a"), of(""), true), Err(JoinFault::NoRoom));

@@ -300,7 +300,6 @@ async fn sizes_are_checked_before_the_rooms_are_asked() {
             "CreateRoom",
             json!({"agents": [{"attributes": {"a": long(limits::ATTRIBUTES)}}]}),
         ),
-        ("CreateRoom", json!({"agents": [{"deployment": "a b"}]})),
         (
             "UpdateParticipant",
             json!({"room": "den", "name": long(257)}),
