@@ -14,6 +14,7 @@ mod config;
 mod control;
 mod counters;
 mod error;
+mod extra_server;
 mod forwarded;
 mod http;
 mod kept_sockets;
@@ -41,6 +42,7 @@ pub use config::{
 };
 pub use counters::{Counter, Counters};
 pub use error::StartError;
+pub use extra_server::ExtraServer;
 pub use reload::{PreparedTransports, TransportsReload};
 pub use start::{AdminAddresses, Transports, brokers, transport_infos};
 pub use tls::TlsConfig;

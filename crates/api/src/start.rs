@@ -24,7 +24,7 @@ use crate::reload::{self, TransportsReload};
 use crate::requester::{Locality, OwnPorts};
 use crate::tls::Tls;
 use crate::{
-    ApiConfig, Counters, HttpConfig, StartError, TlsConfig, UnixConfig, WebSocketConfig, admin,
+    ApiConfig, Counters, ExtraServer, HttpConfig, StartError, TlsConfig, UnixConfig, WebSocketConfig, admin,
     control, http, notifications, tls, unix, websocket,
 };
 
@@ -132,6 +132,8 @@ struct Addresses {
     wss: Vec<SocketAddr>,
     unix: Option<PathBuf>,
     admin: AdminAddresses,
+    /// Those of doors of other protocols, by their names.
+    extra: Vec<(&'static str, Vec<SocketAddr>)>,
 }
 
 /// The addresses of the Admin API.
@@ -171,6 +173,16 @@ impl Transports {
         config: ApiConfig,
         administration: Administration,
         metrics: Vec<Arc<dyn MetricsSource>>,
+    ) -> Result<Self, StartError> {
+        Self::start_with(config, administration, metrics, Vec::new()).await
+    }
+
+    /// As [`Transports::start`], with servers for doors of other protocols.
+    pub async fn start_with(
+        config: ApiConfig,
+        administration: Administration,
+        metrics: Vec<Arc<dyn MetricsSource>>,
+        extra: Vec<ExtraServer>,
     ) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let counters = Arc::<Counters>::default();
@@ -256,6 +268,14 @@ impl Transports {
             let listeners =
                 listen::bind(&websocket.bind, port, "websocket.wss_port", &kept).await?;
             addresses.wss = bound.add("wss", listeners, Some(tls), &ws_server);
+        }
+        for door in extra {
+            let tls = door.tls.map(|key| tls.get(key)).transpose()?;
+            let listeners = listen::bind(&door.bind, door.port, door.key, &kept).await?;
+            let places = places(door.max_connections, 0, &gateway, door.budget_keys());
+            let own = server(door.router, places, Api::Janus, &locality);
+            let bound = bound.add(door.name, listeners, tls, &own);
+            addresses.extra.push((door.name, bound));
         }
         if let Some(turn) = gateway.turn().filter(|turn| turn.has_tls()) {
             let tls = tls.get("turn.tls")?;
@@ -354,6 +374,13 @@ impl Transports {
     /// The addresses of secure WebSocket.
     pub fn wss(&self) -> &[SocketAddr] {
         &self.addresses.wss
+    }
+
+    /// The addresses of the door of another protocol with this name. They are empty without it.
+    pub fn extra(&self, name: &str) -> &[SocketAddr] {
+        let mut extra = self.addresses.extra.iter();
+        let found = extra.find(|(known, _)| *known == name);
+        found.map_or(&[], |(_, addresses)| addresses)
     }
 
     /// The path of the Unix socket.

@@ -1,9 +1,40 @@
 //! The LiveKit door: LiveKit's signalling, data and services, on the rooms of this server.
+//!
+//! A participant of LiveKit is a participant of a [`portunus_room::Room`], which clients of the
+//! Janus API join, too. Its PeerConnections are handles of an internal plugin, so limits, events
+//! and the Admin API see them like those of any client.
+//!
+//! | part | contents |
+//! |---|---|
+//! | `edge` | the HTTP paths and the WebSockets |
+//! | `access` | the grants of tokens |
+//! | `hall` | what this door knows of a room besides the room itself: ids, states, attributes |
+//! | `token` | access tokens |
+//! | `services` | Twirp: rooms and participants, as server SDKs see them |
+//! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
+//! | `plugin`, `link` | the handles of participants |
 #![forbid(unsafe_code)]
+#![allow(
+    deprecated,
+    reason = "clients of former versions send and read fields that LiveKit has replaced"
+)]
 
+mod access;
+mod config;
+mod door;
+mod edge;
+mod frame;
+mod hall;
+mod ids;
+mod join_parameters;
 pub mod limits;
+mod link;
+mod plugin;
 pub mod services;
+mod session;
 pub mod token;
 
+pub use config::{KeysError, LiveKitConfig};
+pub use door::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

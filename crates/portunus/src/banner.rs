@@ -10,6 +10,7 @@ use portunus_media::MediaPlane;
 use portunus_turn::Turn;
 
 use crate::config::Config;
+use crate::run::LIVEKIT;
 
 /// Prints it to the standard output.
 pub(crate) fn print(
@@ -30,6 +31,7 @@ pub(crate) fn print(
         https: transports.https(),
         ws: transports.ws(),
         wss: transports.wss(),
+        livekit: (transports.extra(LIVEKIT), config.livekit.tls),
         unix: transports.unix().map(|path| path.display().to_string()),
         brokers: brokers(&config.api),
         admin: transports.admin(),
@@ -61,6 +63,8 @@ struct Facts<'a> {
     https: &'a [SocketAddr],
     ws: &'a [SocketAddr],
     wss: &'a [SocketAddr],
+    /// The addresses of the LiveKit door, and whether it is served by TLS.
+    livekit: (&'a [SocketAddr], bool),
     unix: Option<String>,
     /// The kinds of brokers, with their addresses.
     brokers: Vec<(&'static str, String)>,
@@ -94,6 +98,9 @@ fn text(facts: &Facts<'_>) -> String {
     }
     let servers = [("ws", facts.ws), ("wss", facts.wss)];
     row("WebSocket", urls(&servers, facts.address, ""));
+    let (livekit, by_tls) = facts.livekit;
+    let scheme = if by_tls { "wss" } else { "ws" };
+    row("LiveKit", urls(&[(scheme, livekit)], facts.address, ""));
     row("Unix", facts.unix.iter().cloned().collect());
     for (name, address) in &facts.brokers {
         row(name, vec![address.clone()]);
@@ -218,6 +225,7 @@ mod tests {
             https: &[],
             ws: &ws,
             wss: &[],
+            livekit: (&[SocketAddr::from(([127, 0, 0, 1], 7880))], false),
             unix: Some("/run/portunus/api.sock".into()),
             brokers: vec![("NATS", "nats://192.0.2.9:4222".into())],
             admin: &AdminAddresses {
@@ -237,6 +245,7 @@ mod tests {
             "http://localhost:8088/janus  http://192.0.2.7:8088/janus\n",
             "http://localhost:8088/whip/ID  http://192.0.2.7:8088/whip/ID\n",
             "ws://127.0.0.1:8188\n",
+            "LiveKit    ws://127.0.0.1:7880\n",
             "/run/portunus/api.sock\n",
             "NATS       nats://192.0.2.9:4222\n",
             "  Dashboard  http://127.0.0.1:7088/\n",

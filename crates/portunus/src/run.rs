@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use opentelemetry_otlp::ExporterBuildError;
 use portunus_admin::{AdminOptions, Administration};
-use portunus_api::{StartError, Transports, transport_infos};
+use portunus_api::{ExtraServer, StartError, Transports, transport_infos};
 use portunus_audio::AudioThreads;
 use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
@@ -16,8 +16,10 @@ use portunus_core::{
     Gateway, JwtError, JwtVerifier, PluginContext, PluginError, RequestTraces, ServerFacts,
     Services, tell_of_recordings,
 };
+use portunus_livekit::LiveKit;
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
+use portunus_room::Rooms;
 use portunus_telephony::Telephony;
 use portunus_turn::Turn;
 
@@ -34,6 +36,9 @@ use crate::{reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+
+/// The name of the LiveKit door's server.
+pub(crate) const LIVEKIT: &str = "livekit";
 
 /// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -91,12 +96,17 @@ pub(crate) async fn run(
     TurnClients::start(&config.turn_client, &media).await?;
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
+    let rooms = Rooms::default();
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     tokio::spawn(tell_of_recordings(recorder.clone(), bus.clone()));
     let started = async {
         let turn = turn(&config, &media)?;
         event_handlers(&mut config, &bus).await?;
-        let plugins = plugins(&mut config, (&media, &audio, &recorder), &bus).await?;
+        let services = Services::default()
+            .with(audio.clone())
+            .with(rooms.clone())
+            .with(Telephony::default());
+        let plugins = plugins(&mut config, (&media, &recorder), &bus, services).await?;
         Ok::<_, RunError>((turn, plugins))
     };
     let (turn, plugins) = match started.await {
@@ -106,11 +116,13 @@ pub(crate) async fn run(
             return Err(error);
         }
     };
+    let livekit = config.livekit.is_on().then(|| LiveKit::new(config.livekit.clone(), rooms));
+    let known = plugins.iter().map(|(_, it)| it.plugin.clone());
     let gateway = Gateway::new(
         config.core.clone(),
         media.clone(),
         events,
-        plugins.iter().map(|(_, it)| it.plugin.clone()).collect(),
+        known.chain(livekit.as_ref().map(LiveKit::plugin)).collect(),
         ServerFacts {
             jwt,
             turn: turn.clone(),
@@ -133,7 +145,10 @@ pub(crate) async fn run(
         audio: Some(audio),
     };
     let administration = Administration::new(gateway.clone(), options);
-    let transports = match Transports::start(config.api.clone(), administration, metrics).await {
+    let doors = livekit.map(|door| livekit_server(&config, &door, &gateway));
+    let doors = doors.into_iter().collect();
+    let started = Transports::start_with(config.api.clone(), administration, metrics, doors);
+    let transports = match started.await {
         Ok(transports) => transports,
         Err(error) => {
             media.shutdown();
@@ -241,6 +256,21 @@ fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
     Ok(Some(Turn::start(&config.turn, relayed_to(media))?))
 }
 
+/// Returns the server of the LiveKit door.
+fn livekit_server(config: &Config, door: &LiveKit, gateway: &Gateway) -> ExtraServer {
+    let livekit = &config.livekit;
+    ExtraServer {
+        name: LIVEKIT,
+        key: "livekit.port",
+        bind: livekit.bind.clone(),
+        port: livekit.port,
+        tls: livekit.tls.then_some("livekit.tls"),
+        max_connections: livekit.max_connections,
+        limit_key: "livekit.max_connections",
+        router: door.open(gateway.clone()),
+    }
+}
+
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {
     for handler in config.event_handlers.drain(..) {
         if handler.is_enabled() {
@@ -252,12 +282,10 @@ async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), Event
 
 async fn plugins(
     config: &mut Config,
-    (media, audio, recorder): (&MediaPlane, &AudioThreads, &Recorder),
+    (media, recorder): (&MediaPlane, &Recorder),
     bus: &EventBus,
+    services: Services,
 ) -> Result<Vec<NamedPlugin>, PluginError> {
-    let services = Services::default()
-        .with(audio.clone())
-        .with(Telephony::default());
     let context = PluginContext {
         media: media.clone(),
         recorder: recorder.clone(),

@@ -5,9 +5,9 @@ use std::fmt;
 use portunus_media::{MediaPlane, PeerId, TrackRef};
 use portunus_record::{JointRecording, JointSpec, Recording, RecordingSpec};
 use portunus_rtp::Mid;
-use portunus_sdp::{Description, Kind, LocalJsep};
+use portunus_sdp::{Description, Kind, LocalJsep, Msid};
 
-use crate::{ConnectionId, Refusal};
+use crate::{ConnectionId, PersonId, Refusal};
 
 /// A client's PeerConnection. A door implements it together with [`crate::Client`].
 ///
@@ -29,6 +29,12 @@ pub trait Connection: fmt::Debug + Send + Sync {
 
     /// Closes the PeerConnection, if there is one.
     fn close(&self);
+
+    /// Returns the stream and the track that name m-line `mid` of `feed` in offers to this client.
+    /// `None` means those of [`crate::SubscriberJoin::use_msid`].
+    fn msid(&self, _feed: &PersonId, _mid: Mid) -> Option<Msid> {
+        None
+    }
 
     /// Records m-line `mid` of the client, with its gate `open` or closed. The door tells the
     /// client when the recording fails or is complete. Returns `None` if it cannot be recorded.

@@ -59,6 +59,7 @@
 mod announcements;
 mod connection;
 mod delay;
+mod directory;
 mod id;
 mod notice;
 mod publication;
@@ -70,6 +71,7 @@ mod speakers;
 mod subscription;
 
 pub use connection::{Connection, RecordedClient};
+pub use directory::{CreateError, Directory, Rooms};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{
@@ -87,7 +89,7 @@ pub use settings::{
     RoomSettings, RoomTalk,
 };
 pub use subscription::{
-    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, RequestedLayers,
+    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, Missing, RequestedLayers,
     Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, SwitchEntry, Unsubscribe,
     Watch,
 };

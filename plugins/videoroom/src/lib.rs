@@ -9,6 +9,7 @@ mod broadcast;
 mod client;
 mod client_handle;
 mod config;
+mod directory;
 mod manage;
 mod options;
 mod plugin;

@@ -10,10 +10,12 @@ use portunus_core::{
     PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_resources::{Asker, SavedError};
+use portunus_room::Rooms;
 use serde_json::Value;
 
 use crate::client_handle::ClientHandle;
 use crate::config::VideoRoomConfig;
+use crate::directory::RoomDirectory;
 use crate::refusal::Refusal;
 use crate::requests::Participation;
 use crate::shared::{PACKAGE, Shared};
@@ -62,7 +64,13 @@ impl ConfiguredPlugin for VideoRoom {
             outgoing: context.outgoing,
             ..config
         };
-        VideoRoom::watched(config, context.media, context.recorder, &context.events)
+        let plugin = VideoRoom::watched(config, context.media, context.recorder, &context.events)?;
+        // Tests start it without a server around it.
+        if let Ok(rooms) = context.services.get::<Rooms>() {
+            let shared = Arc::downgrade(&plugin.shared);
+            rooms.set(Arc::new(RoomDirectory(shared)));
+        }
+        Ok(plugin)
     }
 
     async fn reload(&self, running: &VideoRoomConfig, new: &VideoRoomConfig) -> PluginReloaded {

@@ -26,6 +26,7 @@ use portunus_core::configuration::{
 use portunus_core::events::{EventHandlerConfig, EventHandlerRegistration, EventsConfig};
 use portunus_core::record::RecorderConfig;
 use portunus_core::{CoreConfig, JwtConfig};
+use portunus_livekit::{KeysError, LiveKitConfig};
 use portunus_media::MediaConfig;
 use portunus_turn::TurnConfig;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub(crate) const DEFAULT_FILE: &str = "/etc/portunus/portunus.toml";
 /// Overrides `log.filter` for one run.
 const VARIABLE: &str = "PORTUNUS_LOG";
 
+/// Adds API keys to `livekit.keys`, as `livekit-server` reads it.
+const LIVEKIT_KEYS: &str = "LIVEKIT_KEYS";
+
 /// The whole configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -60,6 +64,7 @@ pub(crate) struct Config {
     pub(crate) audio: AudioConfig,
     pub(crate) api: ApiConfig,
     pub(crate) admin: AdminConfig,
+    pub(crate) livekit: LiveKitConfig,
     pub(crate) log: LogConfig,
     pub(crate) traces: TracesConfig,
     pub(crate) recording: RecorderConfig,
@@ -87,6 +92,8 @@ pub(crate) enum ConfigError {
     Read { path: PathBuf, error: io::Error },
     #[error("{VARIABLE} in the environment: {0}")]
     Filter(String),
+    #[error("{LIVEKIT_KEYS} in the environment: {0}")]
+    LiveKitKeys(#[from] KeysError),
     #[error("{}", lines(path, mistakes))]
     Mistakes {
         path: PathBuf,
@@ -124,6 +131,9 @@ impl Config {
             let text = text.to_string_lossy().into_owned();
             filter(&text).map_err(ConfigError::Filter)?;
             self.log.filter = text;
+        }
+        if let Some(text) = std::env::var_os(LIVEKIT_KEYS) {
+            self.livekit.add_keys(&text.to_string_lossy())?;
         }
         Ok(())
     }
@@ -165,6 +175,7 @@ impl Config {
             file.section("rabbitmq", RabbitConfig::read),
             file.section("nats", NatsConfig::read),
         );
+        let livekit = file.section("livekit", LiveKitConfig::read);
         let tls = file.section("tls", TlsConfig::read);
         for (on, key) in [
             (http.https, "http.https"),
@@ -172,6 +183,7 @@ impl Config {
             (admin_api.https, "admin.https"),
             (admin_api.wss, "admin.wss"),
             (turn.tls, "turn.tls"),
+            (livekit.tls && livekit.is_on(), "livekit.tls"),
         ] {
             // One without the other is a separate mistake.
             let has_certificate = tls.certificate.is_some() || tls.key.is_some();
@@ -203,6 +215,7 @@ impl Config {
                 tls,
             },
             admin,
+            livekit,
             log,
             traces,
             recording,
@@ -237,6 +250,7 @@ impl Config {
         sections.add_part("nats", &self.api.nats)?;
         sections.add_part("admin", &self.admin)?;
         sections.add_part("admin", &self.api.admin)?;
+        sections.add_part("livekit", &self.livekit)?;
         sections.add_part("tls", &self.api.tls)?;
         sections.add_part("log", &self.log)?;
         sections.add_part("traces", &self.traces)?;

@@ -1,6 +1,6 @@
 //! Answers to the offers of publishers.
 
-use portunus_rtp::ExtensionKind;
+use portunus_rtp::{ExtensionKind, Mid};
 use portunus_sdp::{
     AnswerOptions, Bandwidth, CodecName, CodecSpec, Description, Direction, Jsep, Kind, Media,
     OfferedFlags,
@@ -28,6 +28,10 @@ pub(crate) struct AnswerRequest<'a> {
     pub(crate) permissions: Permissions,
     /// The cap that the answer states, in bit/s; 0 means none.
     pub(crate) bitrate: u64,
+    /// The codecs of single m-lines.
+    pub(crate) line_codecs: &'a [(Mid, CodecName)],
+    /// Whether the door takes the data, which is no stream then.
+    pub(crate) keeps_data: bool,
 }
 
 /// An answer to a publisher's offer.
@@ -49,7 +53,12 @@ impl AnswerRequest<'_> {
         let mut data_taken = false;
         for (index, offered) in offer.media.iter().enumerate() {
             let known = before.get(index).and_then(|stream| stream.format.codec);
+            let wanted = self.line_codecs.iter().find(|(mid, _)| *mid == offered.mid);
+            let known = known.or(wanted.map(|(_, codec)| *codec));
             let mut line = match offered.kind {
+                Kind::Data if self.keeps_data && !data_taken => {
+                    single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
+                }
                 kind if !self.permissions.publishes(kind) => offered.refused(),
                 Kind::Data if data_taken => offered.refused(),
                 Kind::Data => {
@@ -61,7 +70,9 @@ impl AnswerRequest<'_> {
             if cap && offered.kind == Kind::Video && !line.rejected {
                 line.bandwidth = Some(bandwidth(self.bitrate, firefox));
             }
-            streams.push(stream(jsep, index, offered, &line));
+            let mut stream = stream(jsep, index, offered, &line);
+            stream.disabled |= offered.kind == Kind::Data && self.keeps_data;
+            streams.push(stream);
             media.push(line);
         }
         let description = Description {
@@ -273,6 +284,8 @@ mod tests {
             forced,
             permissions,
             bitrate,
+            line_codecs: &[],
+            keeps_data: false,
         };
         request.answer(offer, before)
     }

@@ -1,6 +1,7 @@
 //! Settings of publishers.
 
 use portunus_record::Format;
+use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Jsep, Kind};
 use serde::Deserialize;
 
@@ -34,6 +35,10 @@ pub struct Configure {
     pub audiocodec: Option<String>,
     /// The video codec for the answer to an offer. The room has to have it.
     pub videocodec: Option<String>,
+    /// The codecs of single m-lines for the answer to an offer, where the room has them.
+    pub line_codecs: Vec<(Mid, CodecName)>,
+    /// Whether the door takes the data of the participant, so that nobody can subscribe to it.
+    pub keeps_data: bool,
 }
 
 /// The description of a stream for people.

@@ -21,6 +21,12 @@ pub trait Client: Connection {
 
     /// Tells the observers of the server what this client has done.
     fn notify(&self, room: &State, event: &Event<'_>);
+
+    /// Returns whether it is told of participants who join in every room, also where
+    /// [`crate::RoomSettings::notify_joining`] is off.
+    fn hears_joins(&self) -> bool {
+        false
+    }
 }
 
 /// The observers of the server.
@@ -105,6 +111,14 @@ impl Clients {
 
     pub(super) fn subscriber(&self, key: ConnectionId) -> Option<&dyn Client> {
         self.subscribers.get(&key).map(|client| &**client)
+    }
+
+    /// Tells those who hear of all joins, except `subject`.
+    pub(super) fn tell_join(&self, subject: &PersonId, told: &Told<'_>) {
+        let others = self.participants().filter(|(id, _)| *id != subject);
+        for (_, client) in others.filter(|(_, client)| client.hears_joins()) {
+            client.tell(told, None);
+        }
     }
 
     /// Tells all participants but `subject`.

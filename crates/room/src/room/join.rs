@@ -42,8 +42,9 @@ impl State {
         };
         self.roster.add(person);
         self.clients.add_participant(id.clone(), client);
-        if self.settings.notify_joining {
-            self.tell_others(&id, Notice::Joining(&id));
+        match self.settings.notify_joining {
+            true => self.tell_others(&id, Notice::Joining(&id)),
+            false => self.tell_join(&id),
         }
         Ok(())
     }
@@ -54,8 +55,9 @@ impl State {
             return;
         }
         tracing::info!(room = %self.name, %id, "participant left");
-        if self.settings.notify_joining {
-            self.tell_all(Notice::JoinUndone(id));
+        match self.settings.notify_joining {
+            true => self.tell_all(Notice::JoinUndone(id)),
+            false => self.tell_undone(id),
         }
     }
 }

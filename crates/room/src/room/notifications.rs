@@ -23,6 +23,19 @@ impl State {
         self.clients.tell(Some(subject), &Told::new(self, notice));
     }
 
+    /// Tells a join to those who hear of all joins.
+    pub(super) fn tell_join(&mut self, id: &PersonId) {
+        self.tell_news();
+        let told = Told::new(self, Notice::Joining(id));
+        self.clients.tell_join(id, &told);
+    }
+
+    /// Tells a join that failed halfway to those who hear of all joins.
+    pub(super) fn tell_undone(&mut self, id: &PersonId) {
+        let told = Told::new(self, Notice::JoinUndone(id));
+        self.clients.tell_join(id, &told);
+    }
+
     /// Tells the client of a subscription.
     pub(super) fn tell_subscriber(&self, key: ConnectionId, notice: Notice<'_>) {
         if let Some(client) = self.clients.subscriber(key) {

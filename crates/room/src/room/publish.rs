@@ -7,6 +7,7 @@ use super::State;
 use crate::publication::{
     AnswerRequest, Answered, Configure, Origin, Publication, Recorded, Stream,
 };
+use crate::subscription::Subscriber;
 use crate::{ConnectionId, Notice, PersonId, Refusal};
 
 /// The outcome of a [`Configure`].
@@ -61,7 +62,7 @@ impl State {
         let forced = configure.forced(&self.settings)?;
         let person = self.roster.named(id)?;
         let is_new = self.publications.get(id).is_none();
-        if is_new {
+        if is_new && !configure.keeps_data {
             self.publications.check_limit(self.settings.publishers)?;
         }
         let bitrate = configure.bitrate.unwrap_or(person.settings.bitrate);
@@ -71,14 +72,35 @@ impl State {
             forced,
             permissions: person.permissions,
             bitrate,
+            line_codecs: &configure.line_codecs,
+            keeps_data: configure.keeps_data,
         };
         let Answered {
-            description,
+            mut description,
             streams,
         } = request.answer(jsep, self.streams(id));
         configure.check_mids(&streams)?;
+        // A participant of such a door may only receive by this PeerConnection.
+        let publishes = !configure.keeps_data || streams.iter().any(|stream| !stream.disabled);
+        if is_new && publishes && configure.keeps_data {
+            self.publications.check_limit(self.settings.publishers)?;
+        }
         let connection = person.connection().ok_or(Refusal::NotInRoom)?.clone();
+        let key = connection.id();
+        let (room, offer) = (&self.settings, &jsep.description);
+        let takes = self.subscriptions.get(key).is_ok();
+        if takes {
+            let all = &self.publications;
+            let take = |it: &mut Subscriber| it.take(offer, &mut description, room, all);
+            self.subscriptions.change(key, take)?;
+        }
         let local = connection.answer(description)?;
+        if takes {
+            self.change_subscriber(key, |it, all| it.relay(all))?;
+        }
+        if is_new && !publishes {
+            return Ok(local);
+        }
         if is_new {
             let origin = Origin::Client(connection.clone());
             self.publications.start(id, origin, jsep.e2ee, streams);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portunus_rtp::Mid;
 use portunus_sdp::{Description, Jsep, LocalJsep};
 
 use super::{Client, State, Told};
@@ -10,7 +11,7 @@ use crate::subscription::{
     Change, Offer, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, Switching, Viewer,
     Watch,
 };
-use crate::{Connection, ConnectionId, Event, Notice, Refusal};
+use crate::{Connection, ConnectionId, Event, Notice, PersonId, Refusal};
 
 /// The outcome of a change of a subscription.
 #[derive(Debug)]
@@ -59,6 +60,28 @@ impl State {
         let watched = watch.subscriber(viewer, jsep, room, settings, &self.publications);
         let (subscriber, answer) = watched?;
         self.begin(client, subscriber, answer)
+    }
+
+    /// Adds a subscription whose m-lines are those of the participant's own offers, beside those
+    /// that it publishes on. [`Subscriber::missing`] tells when another offer is needed.
+    pub fn take_subscriber(&mut self, client: Arc<dyn Client>) -> Result<(), Refusal> {
+        let viewer = self.viewer(client.clone(), None, true)?;
+        let subscriber = Subscriber::taking(viewer, self.settings.require_e2ee);
+        self.subscriptions.insert(subscriber);
+        self.clients.add_subscriber(client);
+        Ok(())
+    }
+
+    /// Takes the streams of a subscription whose codecs the client does not accept. They are not
+    /// relayed.
+    pub fn take_refused(&mut self, key: ConnectionId) -> Vec<(PersonId, Mid)> {
+        let refused = self.subscriptions.change(key, |subscriber| {
+            let lines = subscriber.lines.iter_mut().filter(|line| line.is_refused());
+            let sources = lines.filter_map(|line| line.source());
+            let refused: Vec<_> = sources.map(|(feed, mid)| (feed.clone(), mid)).collect();
+            refused.into_iter().chain(subscriber.take_refused()).collect()
+        });
+        refused.unwrap_or_default()
     }
 
     /// Returns the client of a new subscription. It belongs to the participant with `private_id`,

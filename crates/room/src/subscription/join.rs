@@ -21,6 +21,10 @@ pub struct SubscriberJoin {
     /// Whether the room makes a new offer by itself when a publisher goes.
     #[serde(default = "yes")]
     pub autoupdate: bool,
+    /// Whether there is an m-line for data of the door, first of all and without a source. Such a
+    /// subscription may be without streams.
+    #[serde(skip)]
+    pub own_data: bool,
     /// The streams. They are not read with the rest.
     #[serde(skip)]
     pub streams: Vec<Subscribe>,
@@ -54,13 +58,21 @@ impl SubscriberJoin {
             tracks.retain(|track| kinds.contains(&track.kind));
         }
         let speakers = self.last_n.filter(|last_n| !last_n.kinds.is_empty());
-        if tracks.is_empty() && speakers.is_none() {
+        if tracks.is_empty() && speakers.is_none() && !self.own_data {
             return Err(Refusal::NothingToOffer);
         }
-        let e2ee = e2ee_of(&tracks, publications)?.unwrap_or(options.require_e2ee);
+        // The door's clients know which streams are encrypted.
+        let e2ee = match self.own_data {
+            true => None,
+            false => e2ee_of(&tracks, publications)?,
+        };
+        let e2ee = e2ee.unwrap_or(options.require_e2ee);
         let mut subscriber = Subscriber::new(viewer, self.private_id, e2ee);
         subscriber.use_msid = self.use_msid;
         subscriber.autoupdate = self.autoupdate;
+        if self.own_data {
+            subscriber.add_own_data()?;
+        }
         for track in tracks {
             subscriber.subscribe(track)?;
         }

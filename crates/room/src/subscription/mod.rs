@@ -13,6 +13,7 @@ mod seat;
 mod seating;
 mod subscriber;
 mod switch;
+mod taking;
 mod track;
 mod watch;
 
@@ -32,6 +33,7 @@ pub use subscriber::Subscriber;
 pub(crate) use subscriber::Viewer;
 pub(crate) use switch::Switching;
 pub use switch::{Switch, SwitchEntry};
+pub use taking::Missing;
 pub use watch::{MAX_SPEAKERS, Watch};
 
 use crate::publication::{Publication, Publications, Stream};

@@ -1,5 +1,6 @@
 //! Requests of subscribers.
 
+use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 use serde::Deserialize;
 
@@ -44,6 +45,12 @@ pub struct Unsubscribe {
 }
 
 impl Unsubscribe {
+    /// Returns whether it names a stream by its publisher.
+    pub(super) fn names(&self, feed: &PersonId, mid: Mid) -> bool {
+        let is_mid = |own: &String| own == mid.as_str();
+        self.feed_only() == Some(feed) && self.mid.as_ref().is_none_or(is_mid)
+    }
+
     /// Returns the publisher, if the request does not name an m-line of the subscription.
     pub(super) fn feed_only(&self) -> Option<&PersonId> {
         self.feed.as_ref().filter(|_| self.sub_mid.is_none())

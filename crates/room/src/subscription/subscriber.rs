@@ -10,6 +10,7 @@ use super::line::Line;
 use super::negotiation::{Negotiation, Offer};
 use super::seat::{Seat, SeatPlace};
 use super::seating::{Follow, Seating};
+use super::taking::Waiting;
 use crate::publication::{Publication, Publications, Stream};
 use crate::{Connection, PersonId, Refusal, RoomSettings};
 
@@ -36,6 +37,10 @@ pub struct Subscriber {
     pub paused: bool,
     /// Whether its owner was kicked. Nothing is relayed then.
     pub(super) owner_kicked: bool,
+    /// Whether an m-line takes another stream only after its client has seen it without any.
+    pub(super) careful: bool,
+    /// The streams that wait for m-lines of the client's offers. `None` if the room offers.
+    pub(super) waiting: Option<Waiting>,
 }
 
 /// The client of a new subscription.
@@ -74,6 +79,8 @@ impl Subscriber {
             seating: Seating::default(),
             paused: false,
             owner_kicked: false,
+            careful: false,
+            waiting: None,
         }
     }
 
@@ -112,6 +119,14 @@ impl Subscriber {
             }
         }
         self.seating = Seating::new(follow, slots);
+        Ok(())
+    }
+
+    /// Adds the m-line for data of the door.
+    pub(super) fn add_own_data(&mut self) -> Result<(), Refusal> {
+        let mid = Mid::new(&self.lines.len().to_string()).ok_or(Refusal::TooManyLines)?;
+        self.lines.push(Line::with_own_data(mid));
+        self.careful = true;
         Ok(())
     }
 
@@ -165,7 +180,9 @@ impl Subscriber {
         }
         let transport_cc = options.extensions.transport_cc;
         let lines = self.lines.iter();
-        let media = lines.map(|line| line.offer(publications, transport_cc, self.use_msid));
+        let (connection, use_msid) = (&*self.connection, self.use_msid);
+        let media =
+            lines.map(|line| line.offer(connection, publications, transport_cc, use_msid));
         let description = Description::offer(OfferOptions {
             name: format!("VideoRoom {room}"),
             session_id: String::new(),

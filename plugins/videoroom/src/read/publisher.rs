@@ -1,6 +1,8 @@
 //! Requests of publishers.
 
+use portunus_core::Mid;
 use portunus_core::record::Format;
+use portunus_core::sdp::CodecName;
 use portunus_core::{Fields, Right, Rights, equal_in_constant_time};
 use portunus_room::{
     Configure, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
@@ -52,6 +54,10 @@ struct ConfigureMembers {
     data: Option<bool>,
     audiocodec: Option<String>,
     videocodec: Option<String>,
+    #[serde(skip)]
+    line_codecs: Vec<(Mid, CodecName)>,
+    #[serde(skip)]
+    keeps_data: bool,
 }
 
 #[derive(Deserialize)]

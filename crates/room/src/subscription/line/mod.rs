@@ -40,6 +40,12 @@ pub struct Line {
     routes: Vec<Relayed>,
     /// It is bound to no publisher, see [`super::seat`].
     pub(super) seat: Option<Seat>,
+    /// Whether the client has seen it without a source.
+    pub(super) vacant: bool,
+    /// Whether the client receives on it, as its own offer says.
+    pub(super) takes: bool,
+    /// Whether the client has rejected it in its last answer.
+    rejected: bool,
 }
 
 /// The source of an m-line's media.
@@ -76,6 +82,17 @@ impl Line {
             reason: None,
             routes: Vec::new(),
             seat: None,
+            vacant: true,
+            takes: false,
+            rejected: false,
+        }
+    }
+
+    /// Returns an m-line for data of the door, which has no routes.
+    pub(super) fn with_own_data(mid: Mid) -> Self {
+        Line {
+            source: Source::Data(Vec::new()),
+            ..Line::new(Kind::Data, mid)
         }
     }
 
@@ -94,6 +111,11 @@ impl Line {
 
     pub(super) const fn codec(&self) -> Option<CodecName> {
         self.format.codec
+    }
+
+    /// Returns whether the client does not accept its stream.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.rejected && self.kind != Kind::Data
     }
 
     /// Returns whether it receives nothing.
@@ -178,6 +200,7 @@ impl Line {
         self.crossrefid = request.crossrefid;
         self.send = request.send;
         self.ready = false;
+        (self.vacant, self.rejected) = (false, false);
         self.requested = RequestedLayers::default();
         if self.kind == Kind::Video {
             self.requested.apply(&request.layers);
@@ -302,6 +325,8 @@ impl Line {
         let takes = self.kind == Kind::Data || answer.direction.receives();
         let offered = !self.is_empty() || self.seat.is_some();
         self.ready = offered && !answer.rejected && takes;
+        self.vacant = !offered;
+        self.rejected = offered && (answer.rejected || answer.codecs.is_empty());
         if let Some(seat) = &mut self.seat {
             let codecs = answer.codecs.iter().filter_map(CodecSpec::codec_name);
             seat.keep(&codecs.collect::<Vec<_>>());

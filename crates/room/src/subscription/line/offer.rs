@@ -4,6 +4,7 @@ use portunus_rtp::ExtensionKind;
 use portunus_sdp::{Direction, Kind, MediaOffer, Msid};
 
 use super::{Line, Source};
+use crate::Connection;
 use crate::publication::Publications;
 use crate::subscription::format::{OfferedFormat, PLAYOUT_DELAY};
 use crate::subscription::payloads::Payloads;
@@ -29,15 +30,18 @@ impl Line {
         self.format.assign_pt(payloads);
     }
 
-    /// Returns the m-line in an offer, with its publisher's name in `a=msid` if `use_msid`.
+    /// Returns the m-line in an offer. `a=msid` is what `connection` wants, or its publisher's name
+    /// if `use_msid`.
     pub(in crate::subscription) fn offer(
         &self,
+        connection: &dyn Connection,
         publications: &Publications,
         transport_cc: bool,
         use_msid: bool,
     ) -> MediaOffer {
+        let own = self.source().and_then(|(feed, mid)| connection.msid(feed, mid));
         MediaOffer {
-            msid: self.msid().filter(|_| use_msid),
+            msid: own.or_else(|| self.msid().filter(|_| use_msid)),
             ..self.offered(publications, transport_cc)
         }
     }

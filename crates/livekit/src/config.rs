@@ -1,0 +1,116 @@
+//! The section `[livekit]`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use portunus_config::{Configuration, Protocol, Secret, Section};
+use serde::{Deserialize, Serialize};
+
+/// The port of `livekit-server`, which SDKs expect.
+const PORT: u16 = 7880;
+
+/// The LiveKit door. It is closed without keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LiveKitConfig {
+    /// The API keys with their secrets, which sign the access tokens. Empty disables the door.
+    pub keys: BTreeMap<String, Secret>,
+    /// The addresses to listen on. Empty means all, IPv6 and IPv4.
+    pub bind: Vec<IpAddr>,
+    /// The port. 0 lets the kernel choose.
+    pub port: u16,
+    /// Whether the port is served by TLS.
+    pub tls: bool,
+    /// Whether a join makes the room that its token names. Otherwise the room has to exist.
+    pub auto_create: bool,
+    /// How long a room stays that nobody has joined.
+    #[serde(with = "portunus_config::seconds")]
+    pub empty_timeout: Duration,
+    /// How long a room stays when the last participant has left.
+    #[serde(with = "portunus_config::seconds")]
+    pub departure_timeout: Duration,
+    /// The most participants of this door.
+    pub max_participants: usize,
+    /// The most open connections.
+    pub max_connections: usize,
+}
+
+impl Default for LiveKitConfig {
+    fn default() -> Self {
+        LiveKitConfig {
+            keys: BTreeMap::new(),
+            bind: Vec::new(),
+            port: PORT,
+            tls: false,
+            auto_create: true,
+            empty_timeout: Duration::from_secs(300),
+            departure_timeout: Duration::from_secs(20),
+            max_participants: 100_000,
+            max_connections: 100_000,
+        }
+    }
+}
+
+/// The reason why the text of `LIVEKIT_KEYS` is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected keys and secrets as in \"devkey: secret\", one pair a line")]
+pub struct KeysError;
+
+impl LiveKitConfig {
+    /// Returns whether the door is open.
+    pub fn is_on(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Adds the keys of the environment variable `LIVEKIT_KEYS`: lines of `key: secret`.
+    pub fn add_keys(&mut self, text: &str) -> Result<(), KeysError> {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (key, secret) = line.split_once(':').ok_or(KeysError)?;
+            let (key, secret) = (key.trim(), secret.trim().trim_matches(['"', '\'']));
+            if key.is_empty() || secret.is_empty() {
+                return Err(KeysError);
+            }
+            self.keys.insert(key.to_owned(), secret.into());
+        }
+        Ok(())
+    }
+}
+
+impl Configuration for LiveKitConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let livekit: Self = section.keys();
+        let is_filled = |(key, secret): (&String, &Secret)| !key.is_empty() && !secret.is_empty();
+        let filled = livekit.keys.iter().all(is_filled);
+        section.require(&["keys"], filled, "keys and secrets may not be empty");
+        if livekit.is_on() {
+            let port = livekit.port;
+            section.listens("port", Protocol::Tcp, &livekit.bind, port..=port);
+        }
+        let seconds = 0..=86_400;
+        section.range("empty_timeout", livekit.empty_timeout.as_secs(), seconds.clone());
+        section.range("departure_timeout", livekit.departure_timeout.as_secs(), seconds);
+        section.range("max_participants", livekit.max_participants, 1..=10_000_000);
+        section.range("max_connections", livekit.max_connections, 1..=1_000_000);
+        livekit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_from_the_environment_as_livekit_has_them() {
+        let mut config = LiveKitConfig::default();
+        assert!(!config.is_on());
+        assert_eq!(config.add_keys("devkey: secret\n other:\"s:2\"\n"), Ok(()));
+        let keys = config.keys.iter();
+        let keys: Vec<(&str, &str)> = keys.map(|(key, secret)| (&**key, &**secret)).collect();
+        assert_eq!(keys, [("devkey", "secret"), ("other", "s:2")]);
+        assert!(config.is_on());
+        for wrong in ["devkey", "devkey:", ": secret"] {
+            assert_eq!(config.add_keys(wrong), Err(KeysError), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The door: its keys, its rooms, and the way in.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use axum::Router;
+use livekit_protocol::SyncState;
+use portunus_core::{Gateway, Plugin, Requester};
+use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
+use portunus_sdp::CodecName;
+use tokio::sync::oneshot;
+
+use crate::access::{AccessError, Claims, verify};
+use crate::config::LiveKitConfig;
+use crate::hall::Hall;
+use crate::join_parameters::{JoinParameters, ParametersError};
+use crate::plugin::{LiveKitPlugin, SharedPlugin};
+use crate::session::{Event, JoinError, Joined, Joining, Permissions};
+use crate::edge;
+
+/// The longest identity, name of a participant, and name of a room, in bytes.
+const MAX_NAME: usize = 256;
+
+/// The most publishers of a room that this door makes.
+const MAX_PUBLISHERS: u64 = 1_000_000;
+
+/// How often rooms are looked for that nobody is in.
+const CLEANING: Duration = Duration::from_secs(1);
+
+/// The LiveKit door of a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct LiveKit {
+    pub(crate) door: Arc<Door>,
+}
+
+/// The state that all connections share.
+pub(crate) struct Door {
+    pub(crate) config: LiveKitConfig,
+    rooms: Rooms,
+    plugin: Arc<LiveKitPlugin>,
+    gateway: OnceLock<Gateway>,
+    halls: Mutex<HashMap<String, Arc<Hall>>>,
+    participants: AtomicUsize,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").finish_non_exhaustive()
+    }
+}
+
+/// A request to join, with its token checked.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) claims: Claims,
+    pub(crate) permissions: Permissions,
+    pub(crate) room: String,
+    pub(crate) id: PersonId,
+    pub(crate) parameters: JoinParameters,
+}
+
+/// The reason why a client is not let in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EntryError {
+    /// The token is missing or wrong.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The token does not permit the join.
+    #[error("permissions denied")]
+    NotPermitted,
+    /// The query is wrong.
+    #[error(transparent)]
+    Parameters(#[from] ParametersError),
+    /// The identity or the room is missing or too long.
+    #[error("{0}")]
+    Name(&'static str),
+    /// There is no such room, and joins make none.
+    #[error("requested room does not exist")]
+    NoRoom,
+    /// The room cannot be made.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// The server takes no more participants.
+    #[error("{0}")]
+    Full(&'static str),
+    /// The client cannot join.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+}
+
+/// What a client gets that wants to resume.
+#[derive(Debug)]
+pub(crate) enum Resumed {
+    /// Its session goes on.
+    Session(Joined),
+    /// It has to join anew.
+    Gone,
+}
+
+impl LiveKit {
+    /// Returns a door to the rooms of `rooms`.
+    pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
+        LiveKit {
+            door: Arc::new(Door {
+                config,
+                rooms,
+                plugin: Arc::default(),
+                gateway: OnceLock::new(),
+                halls: Mutex::default(),
+                participants: AtomicUsize::new(0),
+            }),
+        }
+    }
+
+    /// Returns the plugin whose handles are the PeerConnections of participants. The gateway has
+    /// to have it.
+    pub fn plugin(&self) -> Arc<dyn Plugin> {
+        Arc::new(SharedPlugin(self.door.plugin.clone()))
+    }
+
+    /// Opens the door. Returns its HTTP paths, whose requests have a [`Requester`] as extension.
+    pub fn open(&self, gateway: Gateway) -> Router {
+        // It is opened once.
+        let _ = self.door.gateway.set(gateway);
+        tokio::spawn(clean(Arc::downgrade(&self.door)));
+        edge::router(self.door.clone())
+    }
+}
+
+impl Door {
+    fn gateway(&self) -> Result<&Gateway, EntryError> {
+        self.gateway.get().ok_or(EntryError::Full("not ready"))
+    }
+
+    /// Checks a client's token and parameters.
+    pub(crate) fn admit(
+        &self,
+        token: Option<&str>,
+        query: &str,
+        v1: bool,
+    ) -> Result<Admitted, EntryError> {
+        let token = token.ok_or(AccessError::Missing)?;
+        let claims = verify(&self.config.keys, token)?;
+        let grant = claims.video.clone().ok_or(EntryError::NotPermitted)?;
+        if !grant.room_join {
+            return Err(EntryError::NotPermitted);
+        }
+        let parameters = JoinParameters::read(query, v1)?;
+        let mut identity = claims.identity().to_owned();
+        if identity.is_empty() {
+            return Err(EntryError::Name("identity cannot be empty"));
+        }
+        if let Some(suffix) = &parameters.publish {
+            identity = format!("{identity}#{suffix}");
+        }
+        let room = grant.room.clone();
+        if room.is_empty() {
+            return Err(EntryError::Name("no room name"));
+        }
+        let too_long = [&identity, &claims.name, &room].iter().any(|it| it.len() > MAX_NAME);
+        if too_long {
+            return Err(EntryError::Name("name or identity exceeds the limit of 256 bytes"));
+        }
+        let mut permissions = Permissions::of(&claims, &grant);
+        if parameters.publish.is_some() {
+            permissions.permission.can_subscribe = false;
+        }
+        Ok(Admitted {
+            permissions,
+            room,
+            id: identity.as_str().into(),
+            claims,
+            parameters,
+        })
+    }
+
+    /// Checks that the room of a client exists or can be made.
+    pub(crate) fn check_room(&self, admitted: &Admitted) -> Result<(), EntryError> {
+        let exists = || self.rooms.get().is_some_and(|rooms| rooms.find(&admitted.room).is_some());
+        match self.makes_rooms(admitted) || exists() {
+            true => Ok(()),
+            false => Err(EntryError::NoRoom),
+        }
+    }
+
+    fn makes_rooms(&self, admitted: &Admitted) -> bool {
+        let grant = admitted.claims.video.as_ref();
+        self.config.auto_create || grant.is_some_and(|grant| grant.room_create)
+    }
+
+    /// Lets a client join.
+    pub(crate) async fn join(
+        &self,
+        admitted: Admitted,
+        requester: Requester,
+    ) -> Result<Joined, EntryError> {
+        let gateway = self.gateway()?;
+        if gateway.draining().is_some() {
+            return Err(EntryError::Full("the server is draining"));
+        }
+        let present = self.halls().values().map(|hall| hall.people().members().count()).sum();
+        self.participants.store(present, Ordering::Relaxed);
+        if present >= self.config.max_participants {
+            return Err(EntryError::Full("no more participants are taken"));
+        }
+        let makes = self.makes_rooms(&admitted);
+        let hall = self.hall(&admitted.room, makes)?;
+        let joining = Joining {
+            gateway,
+            plugin: &self.plugin,
+            hall,
+            id: admitted.id,
+            claims: admitted.claims,
+            permissions: admitted.permissions,
+            parameters: admitted.parameters,
+            requester,
+        };
+        Ok(joining.join().await?)
+    }
+
+    /// Lets a client resume its session.
+    pub(crate) async fn resume(&self, admitted: &Admitted) -> Resumed {
+        let hall = self.halls().get(&admitted.room).cloned();
+        let member = hall.and_then(|hall| hall.people().get(&admitted.id)?.member.clone());
+        let sid = &admitted.parameters.sid;
+        let Some(member) = member.filter(|it| sid.is_empty() || it.sid == *sid) else {
+            return Resumed::Gone;
+        };
+        let (wire, resumed) = oneshot::channel();
+        let sync_state: Option<SyncState> = admitted.parameters.sync_state.clone();
+        member.happens(Event::Resume {
+            sync_state: sync_state.map(Box::new),
+            wire,
+        });
+        match resumed.await {
+            Ok(wire) => Resumed::Session(Joined {
+                wire,
+                inputs: member.inputs.clone(),
+                member,
+            }),
+            Err(_) => Resumed::Gone,
+        }
+    }
+
+    /// Returns the hall of a room, and makes the room if `makes`.
+    fn hall(&self, name: &str, makes: bool) -> Result<Arc<Hall>, EntryError> {
+        let rooms = self.rooms.get();
+        let rooms = rooms.ok_or(EntryError::Full("this server has no rooms"))?;
+        // Both under one lock, so that a room has one hall.
+        let mut halls = self.halls();
+        let found = rooms.find(name);
+        let known = halls.get(name).filter(|hall| {
+            found.as_ref().is_some_and(|room| Arc::ptr_eq(room, &hall.room))
+        });
+        if let Some(hall) = known {
+            return Ok(hall.clone());
+        }
+        let is_own = found.is_none();
+        let room = match found {
+            Some(room) => room,
+            None if makes => rooms.create(name, settings(name))?,
+            None => return Err(EntryError::NoRoom),
+        };
+        let hall = Arc::new(Hall::new(name, room, is_own));
+        halls.insert(name.to_owned(), hall.clone());
+        Ok(hall)
+    }
+
+    fn halls(&self) -> MutexGuard<'_, HashMap<String, Arc<Hall>>> {
+        self.halls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends rooms that this door has made and that nobody is in any more.
+    fn clean(&self) {
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            if !hall.is_over(&self.config) {
+                continue;
+            }
+            let mut halls = self.halls();
+            let is_same = halls.get(&hall.name).is_some_and(|it| Arc::ptr_eq(it, &hall));
+            // Nobody can find it from now on, unless somebody is just joining.
+            if is_same && Arc::strong_count(&hall) <= 2 {
+                halls.remove(&hall.name);
+                drop(halls);
+                if let Some(rooms) = self.rooms.get().filter(|_| hall.is_own) {
+                    rooms.destroy(&hall.name);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the settings of a room that this door makes.
+fn settings(name: &str) -> RoomSettings {
+    let mut settings = RoomSettings {
+        description: name.to_owned(),
+        publishers: MAX_PUBLISHERS,
+        ..RoomSettings::default()
+    };
+    settings.codecs.audio = vec![CodecName::Opus, CodecName::Pcmu, CodecName::Pcma];
+    settings.codecs.video = vec![
+        CodecName::Vp8,
+        CodecName::H264,
+        CodecName::Vp9,
+        CodecName::Av1,
+        CodecName::H265,
+    ];
+    settings.codecs.opus_dtx = true;
+    settings
+}
+
+async fn clean(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(CLEANING).await;
+        let Some(door) = door.upgrade() else { return };
+        door.clean();
+    }
+}

@@ -1,0 +1,141 @@
+//! The HTTP paths and the WebSockets of the door.
+
+mod cors;
+mod socket;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use portunus_core::Requester;
+
+use crate::access::AccessError;
+use crate::door::{Door, EntryError, Resumed};
+use crate::frame::MAX_MESSAGE;
+
+/// Returns the paths of the door.
+pub(crate) fn router(door: Arc<Door>) -> Router {
+    let router = Router::new()
+        .route("/", get(async || "OK"))
+        .route("/rtc", get(rtc))
+        .route("/rtc/v1", get(rtc_v1))
+        .route("/rtc/validate", get(validate))
+        .route("/rtc/v1/validate", get(validate_v1))
+        .with_state(door);
+    cors::with(router)
+}
+
+/// Returns the token of a request, from its header or its query.
+fn token(headers: &HeaderMap, query: &str) -> Result<Option<String>, EntryError> {
+    if let Some(header) = headers.get(AUTHORIZATION) {
+        let text = header.to_str().unwrap_or_default();
+        let token = text.strip_prefix("Bearer ").map(str::to_owned);
+        let wrong = || AccessError::Token("invalid authorization header".to_owned());
+        return token.map(Some).ok_or_else(|| wrong().into());
+    }
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let token = pairs.find(|(name, _)| name == "access_token");
+    Ok(token.map(|(_, token)| token.into_owned()).filter(|token| !token.is_empty()))
+}
+
+impl IntoResponse for EntryError {
+    fn into_response(self) -> Response {
+        let status = match &self {
+            EntryError::Access(_) | EntryError::NotPermitted => StatusCode::UNAUTHORIZED,
+            EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
+            EntryError::NoRoom => StatusCode::NOT_FOUND,
+            EntryError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+            EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        tracing::debug!(%status, error = %self, "a client is not let in");
+        (status, self.to_string()).into_response()
+    }
+}
+
+async fn validate(
+    State(door): State<Arc<Door>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    validated(&door, &query.unwrap_or_default(), &headers, false)
+}
+
+async fn validate_v1(
+    State(door): State<Arc<Door>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    validated(&door, &query.unwrap_or_default(), &headers, true)
+}
+
+/// Tells a client whether it would be let in.
+fn validated(door: &Door, query: &str, headers: &HeaderMap, v1: bool) -> Response {
+    let admitted = token(headers, query)
+        .and_then(|token| door.admit(token.as_deref(), query, v1))
+        .and_then(|admitted| door.check_room(&admitted));
+    match admitted {
+        Ok(()) => "success".into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn rtc(
+    State(door): State<Arc<Door>>,
+    requester: Option<Extension<Requester>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response {
+    let Ok(upgrade) = upgrade else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, false).await
+}
+
+async fn rtc_v1(
+    State(door): State<Arc<Door>>,
+    requester: Option<Extension<Requester>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Response {
+    let Ok(upgrade) = upgrade else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, true).await
+}
+
+/// Lets a client in. Its request is upgraded once its first message is there.
+async fn entered(
+    door: &Arc<Door>,
+    requester: Option<Extension<Requester>>,
+    query: &str,
+    headers: &HeaderMap,
+    upgrade: WebSocketUpgrade,
+    v1: bool,
+) -> Response {
+    let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
+    let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
+    let admitted = token(headers, query)
+        .and_then(|token| door.admit(token.as_deref(), query, v1));
+    let admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(error) => return error.into_response(),
+    };
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    if admitted.parameters.reconnect {
+        return match door.resume(&admitted).await {
+            Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
+            Resumed::Gone => upgrade.on_upgrade(socket::refuse),
+        };
+    }
+    match door.join(admitted, requester).await {
+        Ok(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
+        Err(error) => error.into_response(),
+    }
+}

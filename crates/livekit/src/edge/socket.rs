@@ -1,0 +1,131 @@
+//! The WebSocket of a participant.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use livekit_protocol::{DisconnectReason, leave_request};
+use tokio::sync::watch;
+use tokio::time::{interval, timeout};
+
+use crate::frame::{self, Form, Frame};
+use crate::session::{Event, Input, Joined, Wire, leave};
+
+/// The interval of pings.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How long a client may take to read a frame.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+
+/// How many frames that cannot be read are tolerated.
+const MAX_BROKEN: u32 = 16;
+
+/// Serves a participant until either side ends the connection.
+pub(super) async fn run(socket: WebSocket, joined: Joined) {
+    let Joined {
+        wire,
+        inputs,
+        member,
+    } = joined;
+    let generation = wire.generation;
+    let (sink, stream) = socket.split();
+    let (form, forms) = watch::channel(Form::default());
+    let reader = async {
+        let mut broken = 0;
+        let mut stream: SplitStream<WebSocket> = stream;
+        while let Some(Ok(message)) = stream.next().await {
+            let (of, content) = match message {
+                Message::Binary(content) => (Form::Binary, content),
+                Message::Text(text) => (Form::Json, Bytes::from(text)),
+                Message::Close(_) => return,
+                Message::Ping(_) | Message::Pong(_) => continue,
+            };
+            form.send_replace(of);
+            match frame::read(of, &content) {
+                Ok(request) => {
+                    let input = Input {
+                        request,
+                        generation,
+                    };
+                    // A full queue slows the client down.
+                    if inputs.send(input).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a frame cannot be read");
+                    broken += 1;
+                    if broken > MAX_BROKEN {
+                        return;
+                    }
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = reader => {}
+        () = write(sink, wire, forms) => {}
+    }
+    member.happens(Event::Closed { generation });
+}
+
+/// Sends the frames of a participant, and closes the connection when they end.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut wire: Wire,
+    forms: watch::Receiver<Form>,
+) {
+    let mut pings = interval(PING_INTERVAL);
+    pings.tick().await;
+    loop {
+        let message = tokio::select! {
+            frame = wire.frames.recv() => match frame {
+                Some(frame) => {
+                    let form = *forms.borrow();
+                    written(&frame, form)
+                }
+                None => break,
+            },
+            _ = pings.tick() => Message::Ping(Bytes::new()),
+        };
+        match timeout(WRITE_LIMIT, sink.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+    close(&mut sink).await;
+}
+
+fn written(frame: &Arc<Frame>, form: Form) -> Message {
+    let content = frame.content(form);
+    match form {
+        Form::Binary => Message::Binary(content),
+        Form::Json => match String::from_utf8(content.to_vec()) {
+            Ok(text) => Message::text(text),
+            Err(_) => Message::Binary(content),
+        },
+    }
+}
+
+async fn close(sink: &mut SplitSink<WebSocket, Message>) {
+    let frame = CloseFrame {
+        code: close_code::NORMAL,
+        reason: "".into(),
+    };
+    // An error does not matter.
+    let _ = timeout(WRITE_LIMIT, sink.send(Message::Close(Some(frame)))).await;
+}
+
+/// Tells a client that its session is gone, so that it has to join anew.
+pub(super) async fn refuse(socket: WebSocket) {
+    let (mut sink, _) = socket.split();
+    let reason = DisconnectReason::StateMismatch;
+    let frame = Arc::new(Frame::new(leave(reason, leave_request::Action::Reconnect)));
+    let sent = sink.send(written(&frame, Form::Binary));
+    // An error does not matter.
+    let _ = timeout(WRITE_LIMIT, sent).await;
+    close(&mut sink).await;
+}

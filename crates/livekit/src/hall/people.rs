@@ -1,0 +1,232 @@
+//! The participants of a room as this door knows them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use livekit_protocol::{
+    DisconnectReason, ParticipantInfo, ParticipantPermission, participant_info,
+};
+use portunus_room::{PersonId, State, Stream};
+use portunus_rtp::Mid;
+use portunus_sdp::Kind;
+
+use super::now_ms;
+use super::track::Track;
+use crate::ids::IdKind;
+use crate::session::Member;
+
+/// The participants of a room: those of this door, and those of others that were shown to it.
+#[derive(Debug, Default)]
+pub(crate) struct People {
+    persons: HashMap<PersonId, Person>,
+}
+
+/// A participant.
+#[derive(Debug)]
+pub(crate) struct Person {
+    /// The id of its session.
+    pub(crate) sid: String,
+    /// Its client, if it is of this door.
+    pub(crate) member: Option<Arc<Member>>,
+    /// Its state.
+    pub(crate) state: participant_info::State,
+    /// When it joined, in ms since 1970.
+    pub(crate) joined_ms: i64,
+    /// Its kind.
+    pub(crate) kind: participant_info::Kind,
+    /// Its attributes.
+    pub(crate) attributes: HashMap<String, String>,
+    /// Its permissions.
+    pub(crate) permission: ParticipantPermission,
+    /// The protocol between clients that its program knows.
+    pub(crate) client_protocol: i32,
+    /// The features of its program.
+    pub(crate) capabilities: Vec<i32>,
+    /// Why it has left.
+    pub(crate) disconnect_reason: DisconnectReason,
+    /// Its tracks.
+    pub(crate) tracks: Vec<Track>,
+    /// The number of its last change.
+    version: u32,
+}
+
+impl Person {
+    /// Returns a participant who joins by this door.
+    pub(crate) fn new(member: Arc<Member>) -> Self {
+        Person {
+            sid: member.sid.clone(),
+            member: Some(member),
+            state: participant_info::State::Joining,
+            ..Person::foreign()
+        }
+    }
+
+    /// Returns a participant of another door.
+    fn foreign() -> Self {
+        Person {
+            sid: IdKind::Participant.random(),
+            member: None,
+            state: participant_info::State::Active,
+            joined_ms: now_ms(),
+            kind: participant_info::Kind::Standard,
+            attributes: HashMap::new(),
+            permission: ParticipantPermission {
+                can_subscribe: true,
+                can_publish: true,
+                can_publish_data: true,
+                ..ParticipantPermission::default()
+            },
+            client_protocol: 0,
+            capabilities: Vec::new(),
+            disconnect_reason: DisconnectReason::UnknownReason,
+            tracks: Vec::new(),
+            version: 0,
+        }
+    }
+
+    /// Returns whether it is an agent.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.permission.agent || self.kind == participant_info::Kind::Agent
+    }
+
+    /// Returns the track of an m-line.
+    pub(crate) fn track_of(&self, mid: Mid) -> Option<&Track> {
+        self.tracks.iter().find(|track| track.mid == Some(mid))
+    }
+
+    /// Returns the track of a stream. Streams of other doors become tracks when they are seen.
+    fn track_of_stream(&mut self, stream: &Stream, nth: usize) -> Option<&Track> {
+        let known = self.tracks.iter();
+        let index = known.into_iter().position(|it| it.mid == Some(stream.mid));
+        if index.is_none() && self.member.is_none() {
+            self.tracks.push(Track::foreign(stream, nth));
+            return self.tracks.last();
+        }
+        self.tracks.get(index?)
+    }
+}
+
+impl People {
+    /// Adds a participant of this door.
+    pub(crate) fn add(&mut self, id: &PersonId, person: Person) {
+        self.persons.insert(id.clone(), person);
+    }
+
+    /// Forgets a participant.
+    pub(crate) fn remove(&mut self, id: &PersonId) -> Option<Person> {
+        self.persons.remove(id)
+    }
+
+    pub(crate) fn get(&self, id: &PersonId) -> Option<&Person> {
+        self.persons.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: &PersonId) -> Option<&mut Person> {
+        self.persons.get_mut(id)
+    }
+
+    /// Returns a participant of the room. One of another door is added when it is seen first.
+    fn seen(&mut self, state: &State, id: &PersonId) -> Option<&mut Person> {
+        state.person(id).filter(|person| !person.is_dummy())?;
+        let person = self.persons.entry(id.clone());
+        Some(person.or_insert_with(Person::foreign))
+    }
+
+    /// Returns the clients of this door.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.persons.values().filter_map(|it| it.member.as_ref())
+    }
+
+    /// Returns whether the others do not see a participant.
+    pub(crate) fn is_hidden(&self, id: &PersonId) -> bool {
+        let person = self.persons.get(id);
+        person.is_some_and(|person| person.permission.hidden)
+    }
+
+    /// Notes that a participant changes, so that clients take the next description of it.
+    pub(crate) fn change(&mut self, id: &PersonId) {
+        if let Some(person) = self.persons.get_mut(id) {
+            person.version = person.version.saturating_add(1);
+        }
+    }
+
+    /// Returns the tracks of a publisher whose media is up, with their m-lines.
+    pub(crate) fn tracks(&mut self, state: &State, feed: &PersonId) -> Vec<(Mid, Track)> {
+        let Some(publication) = state.published(feed) else {
+            return Vec::new();
+        };
+        let Some(person) = self.seen(state, feed) else {
+            return Vec::new();
+        };
+        let mut tracks = Vec::new();
+        for (stream, nth) in media_of(publication.streams()) {
+            if let Some(track) = person.track_of_stream(stream, nth) {
+                tracks.push((stream.mid, track.clone()));
+            }
+        }
+        tracks
+    }
+
+    /// Returns the track with this id, its publisher and its m-line.
+    pub(crate) fn track(&self, sid: &str) -> Option<(&PersonId, &Track)> {
+        let mut all = self.persons.iter();
+        all.find_map(|(id, person)| {
+            let track = person.tracks.iter().find(|track| track.sid == sid)?;
+            Some((id, track))
+        })
+    }
+
+    /// Returns the description of a participant.
+    pub(crate) fn info(&mut self, state: &State, id: &PersonId) -> Option<ParticipantInfo> {
+        let in_room = state.person(id);
+        let person = match in_room {
+            Some(_) => self.seen(state, id)?,
+            None => self.persons.get_mut(id)?,
+        };
+        let mut info = ParticipantInfo {
+            sid: person.sid.clone(),
+            identity: id.to_string(),
+            state: person.state.into(),
+            joined_at: person.joined_ms / 1_000,
+            joined_at_ms: person.joined_ms,
+            version: person.version,
+            permission: Some(person.permission.clone()),
+            kind: person.kind.into(),
+            attributes: person.attributes.clone(),
+            disconnect_reason: person.disconnect_reason.into(),
+            client_protocol: person.client_protocol,
+            capabilities: person.capabilities.clone(),
+            ..ParticipantInfo::default()
+        };
+        if let Some(in_room) = in_room {
+            let profile = &in_room.profile;
+            info.name = profile.display.clone().unwrap_or_default();
+            info.metadata = profile.metadata.clone().unwrap_or_default();
+        }
+        if let Some(publication) = state.published(id) {
+            for (stream, nth) in media_of(publication.streams()) {
+                if let Some(track) = person.track_of_stream(stream, nth) {
+                    info.tracks.push(track.info(Some(stream)));
+                }
+            }
+        }
+        info.is_publisher = !info.tracks.is_empty();
+        Some(info)
+    }
+}
+
+/// Returns the enabled streams of audio and video, each with its number among those of its kind.
+fn media_of(streams: &[Stream]) -> impl Iterator<Item = (&Stream, usize)> {
+    let (mut audio, mut video) = (0, 0);
+    let enabled = streams.iter().filter(|stream| !stream.disabled);
+    enabled.filter_map(move |stream| {
+        let count = match stream.kind {
+            Kind::Audio => &mut audio,
+            Kind::Video => &mut video,
+            Kind::Data => return None,
+        };
+        let nth = *count;
+        *count += 1;
+        Some((stream, nth))
+    })
+}

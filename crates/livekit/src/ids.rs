@@ -1,0 +1,39 @@
+//! The ids of rooms, sessions of participants, and tracks.
+
+use rand::Rng;
+use rand::distr::Alphanumeric;
+
+/// The number of random characters of an id.
+const LENGTH: usize = 12;
+
+/// The kind of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdKind {
+    /// A room.
+    Room,
+    /// A session of a participant.
+    Participant,
+    /// A track.
+    Track,
+    /// A node.
+    Node,
+}
+
+impl IdKind {
+    const fn prefix(self) -> &'static str {
+        match self {
+            IdKind::Room => "RM_",
+            IdKind::Participant => "PA_",
+            IdKind::Track => "TR_",
+            IdKind::Node => "ND_",
+        }
+    }
+
+    /// Returns a new id.
+    pub fn random(self) -> String {
+        let random = rand::rng().sample_iter(Alphanumeric).take(LENGTH);
+        let mut id = self.prefix().to_owned();
+        id.extend(random.map(char::from));
+        id
+    }
+}

@@ -1,0 +1,196 @@
+//! Events of PeerConnections, and the messages of data channels.
+
+use std::sync::Arc;
+
+use livekit_protocol::{DataPacket, data_packet};
+use portunus_core::HandleEvent;
+use portunus_media::{DataMessage, DataPayload};
+use prost::Message;
+
+use super::input::Event;
+use super::member::{Member, Role};
+
+/// The labels of data channels.
+const RELIABLE: &str = "_reliable";
+const LOSSY: &str = "_lossy";
+
+/// The longest message, in bytes.
+const MAX_PACKET: usize = 64 << 10;
+
+impl Member {
+    /// Takes an event of a PeerConnection. The handle's task calls it.
+    pub(crate) fn media_event(&self, role: Role, event: HandleEvent) {
+        let room = &self.hall.room;
+        match event {
+            HandleEvent::Up => self.happens(Event::Up(role)),
+            HandleEvent::Hangup(reason) => self.happens(Event::HungUp(role, reason)),
+            HandleEvent::Data(message) => self.data(message),
+            HandleEvent::Layer {
+                route,
+                layer,
+                reason,
+            } => {
+                if let Some(key) = self.key(role) {
+                    room.lock().layer_changed(key, route, layer, reason);
+                }
+            }
+            HandleEvent::Talking {
+                mid,
+                talking,
+                average,
+            } => room.lock().heard(&self.id, mid, talking, average),
+            HandleEvent::Speech { mid, activity } => room.lock().speech(&self.id, mid, activity),
+            HandleEvent::Media { .. }
+            | HandleEvent::SlowLink { .. }
+            | HandleEvent::Remb(_)
+            | HandleEvent::DataChannel { .. } => {}
+        }
+    }
+
+    /// Forwards a message of the client to the others.
+    fn data(&self, message: DataMessage) {
+        let bytes = match message.payload {
+            DataPayload::Binary(bytes) => bytes,
+            DataPayload::Text(text) => text.into_bytes(),
+        };
+        let is_known = matches!(message.label.as_str(), RELIABLE | LOSSY);
+        if !is_known || bytes.len() > MAX_PACKET {
+            return;
+        }
+        let Ok(packet) = DataPacket::decode(&*bytes) else {
+            tracing::debug!("a data message is no packet");
+            return;
+        };
+        let people = self.hall.people();
+        let Some(person) = people.get(&self.id) else {
+            return;
+        };
+        let permission = &person.permission;
+        if !permission.can_publish_data || !is_forwarded(&packet, person.is_agent()) {
+            return;
+        }
+        if message.label == RELIABLE && !self.is_next(packet.sequence) {
+            return;
+        }
+        let identity = match permission.hidden {
+            true => "",
+            false => self.id.as_str(),
+        };
+        let bytes = signed(bytes, &packet, identity, &self.sid);
+        let destinations = destinations(&packet);
+        let others = people.members().filter(|other| other.sid != self.sid);
+        let targets: Vec<Arc<Member>> = others
+            .filter(|other| {
+                destinations.is_empty()
+                    || destinations.iter().any(|it| it == other.id.as_str())
+            })
+            .cloned()
+            .collect();
+        drop(people);
+        for target in targets {
+            target.send_data(&message.label, &bytes);
+        }
+    }
+
+    /// Sends a message to the client.
+    pub(crate) fn send_data(&self, label: &str, bytes: &[u8]) {
+        if let Some(handle) = self.handle(self.receiving()) {
+            handle.send_data(DataMessage {
+                label: label.to_owned(),
+                protocol: String::new(),
+                payload: DataPayload::Binary(bytes.to_vec()),
+            });
+        }
+    }
+}
+
+/// Returns whether clients get a packet at all.
+fn is_forwarded(packet: &DataPacket, is_agent: bool) -> bool {
+    use data_packet::Value;
+    match &packet.value {
+        Some(Value::Transcription(_)) => is_agent,
+        Some(Value::Metrics(_) | Value::Speaker(_)) => false,
+        // Fields of later versions are kept, so that clients which know them get them.
+        Some(_) | None => true,
+    }
+}
+
+/// Returns the identities that a packet is for. Empty means all.
+fn destinations(packet: &DataPacket) -> &[String] {
+    if !packet.destination_identities.is_empty() {
+        return &packet.destination_identities;
+    }
+    match &packet.value {
+        Some(data_packet::Value::User(user)) => &user.destination_identities,
+        Some(_) | None => &[],
+    }
+}
+
+/// Adds the sender to a packet. The last value of a field wins, so everything else stays as it is.
+fn signed(mut bytes: Vec<u8>, packet: &DataPacket, identity: &str, sid: &str) -> Vec<u8> {
+    let mut sender = DataPacket {
+        participant_identity: identity.to_owned(),
+        participant_sid: sid.to_owned(),
+        ..DataPacket::default()
+    };
+    if let Some(data_packet::Value::User(_)) = &packet.value {
+        // It is merged into the packet's own.
+        let user = livekit_protocol::UserPacket {
+            participant_identity: identity.to_owned(),
+            participant_sid: sid.to_owned(),
+            ..livekit_protocol::UserPacket::default()
+        };
+        sender.value = Some(data_packet::Value::User(user));
+    }
+    sender.encode_raw(&mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use livekit_protocol::{RpcRequest, UserPacket};
+
+    use super::*;
+
+    #[test]
+    fn the_sender_is_added_and_the_rest_stays() {
+        let packet = DataPacket {
+            participant_identity: "mallory".to_owned(),
+            sequence: 7,
+            value: Some(data_packet::Value::User(UserPacket {
+                payload: vec![1, 2],
+                topic: Some("t".to_owned()),
+                ..UserPacket::default()
+            })),
+            ..DataPacket::default()
+        };
+        let mut bytes = packet.encode_to_vec();
+        // A field of a later version.
+        bytes.extend([0xA2, 0x06, 1, 9]);
+        let signed = signed(bytes, &packet, "al", "PA_1");
+        assert!(signed.windows(4).any(|it| it == [0xA2, 0x06, 1, 9]));
+        let read = DataPacket::decode(&*signed).unwrap_or_default();
+        assert_eq!((&*read.participant_identity, &*read.participant_sid), ("al", "PA_1"));
+        assert_eq!(read.sequence, 7);
+        let Some(data_packet::Value::User(user)) = read.value else {
+            unreachable!("it stays what it is")
+        };
+        assert_eq!(user.payload, [1, 2]);
+        assert_eq!(user.topic.as_deref(), Some("t"));
+        assert_eq!(user.participant_identity, "al");
+    }
+
+    #[test]
+    fn transcriptions_are_from_agents_only() {
+        let of = |value| DataPacket {
+            value: Some(value),
+            ..DataPacket::default()
+        };
+        let transcription = of(data_packet::Value::Transcription(Default::default()));
+        assert!(is_forwarded(&transcription, true));
+        assert!(!is_forwarded(&transcription, false));
+        let request = of(data_packet::Value::RpcRequest(RpcRequest::default()));
+        assert!(is_forwarded(&request, false));
+        assert!(!is_forwarded(&of(data_packet::Value::Metrics(Default::default())), true));
+    }
+}

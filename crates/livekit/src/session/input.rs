@@ -1,0 +1,37 @@
+//! What a session's task gets.
+
+use livekit_protocol::{DisconnectReason, SignalRequest, SyncState};
+use tokio::sync::oneshot;
+
+use super::member::Role;
+use super::out::Wire;
+
+/// A request of the client, with the number of the connection that it came by.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) request: SignalRequest,
+    pub(crate) generation: u64,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A PeerConnection is up.
+    Up(Role),
+    /// A PeerConnection has ended, for this reason.
+    HungUp(Role, String),
+    /// A connection of the client has ended.
+    Closed {
+        /// The number of the connection.
+        generation: u64,
+    },
+    /// The client resumes its session by another connection.
+    Resume {
+        /// Its state, if it came with the request.
+        sync_state: Option<Box<SyncState>>,
+        /// Gets the connection.
+        wire: oneshot::Sender<Wire>,
+    },
+    /// The participant has to go, or is gone from the room already.
+    End(DisconnectReason),
+}

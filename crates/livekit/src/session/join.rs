@@ -1,0 +1,283 @@
+//! The join of a participant.
+
+use std::sync::Arc;
+
+use livekit_protocol::{
+    DisconnectReason, IceServer, JoinResponse, ServerInfo, participant_info, server_info,
+    signal_response,
+};
+use portunus_core::{Gateway, Requester};
+use portunus_room::{
+    Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
+};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::wishes::Wishes;
+use super::{
+    CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
+};
+use crate::access::Claims;
+use crate::hall::{Hall, Person, codecs};
+use crate::ids::IdKind;
+use crate::join_parameters::JoinParameters;
+use crate::link::{Link, LinkError};
+use crate::plugin::LiveKitPlugin;
+
+/// The version of LiveKit's server whose protocol this door speaks. Clients want to know it.
+const VERSION: &str = "1.13.11";
+
+/// The version of the signalling protocol.
+const PROTOCOL: i32 = 17;
+
+/// Seconds between the pings of clients, and until a silent server counts as gone.
+const PING_INTERVAL: i32 = 5;
+const PING_TIMEOUT: i32 = 15;
+
+/// A client that joins.
+#[derive(Debug)]
+pub(crate) struct Joining<'a> {
+    pub(crate) gateway: &'a Gateway,
+    pub(crate) plugin: &'a LiveKitPlugin,
+    pub(crate) hall: Arc<Hall>,
+    pub(crate) id: PersonId,
+    pub(crate) claims: Claims,
+    pub(crate) permissions: Permissions,
+    pub(crate) parameters: JoinParameters,
+    pub(crate) requester: Requester,
+}
+
+/// The reason why a client cannot join.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    /// The core has no place for it.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The room refuses it.
+    #[error(transparent)]
+    Room(#[from] Refusal),
+}
+
+/// A client that has joined.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) wire: Wire,
+    pub(crate) inputs: mpsc::Sender<Input>,
+    pub(crate) member: Arc<Member>,
+}
+
+impl Joining<'_> {
+    /// Joins the room and starts the session. The first message waits for the client.
+    pub(crate) async fn join(self) -> Result<Joined, JoinError> {
+        let (events, happening) = mpsc::channel(EVENTS);
+        let (inputs, requests) = mpsc::channel(INPUTS);
+        let sid = IdKind::Participant.random();
+        let member = Member::new(self.id.clone(), sid, self.hall.clone(), events, inputs.clone());
+        let member = Arc::new(member);
+        let single = self.parameters.single;
+        let link = Link::open(self.gateway, self.requester, self.plugin, &member, single).await?;
+        let peer = |role| {
+            let handle = member.handle(role)?.clone();
+            let member = member.clone();
+            Some(Arc::new(Peer { handle, member }))
+        };
+        let publisher = peer(Role::Publisher).ok_or_else(|| LinkError {
+            code: 0,
+            text: "the handle has ended".to_owned(),
+        })?;
+        let wire = member.out.connect();
+        let mut session = Session {
+            member: member.clone(),
+            link,
+            publisher,
+            subscriber: peer(Role::Subscriber),
+            client: self.parameters.client.clone(),
+            wishes: Wishes::new(self.parameters.auto_subscribe),
+            unbound: Vec::new(),
+            publisher_up: false,
+            asked: false,
+            was_up: false,
+            deadline: Some((Instant::now() + CONNECT_LIMIT, DisconnectReason::JoinFailure)),
+            gathering: None,
+            ended: None,
+        };
+        self.enter(&mut session)?;
+        tokio::spawn(session.begin(self.parameters, requests, happening));
+        Ok(Joined {
+            wire,
+            inputs,
+            member,
+        })
+    }
+
+    /// Enters the room, and tells the client what is there.
+    fn enter(&self, session: &mut Session) -> Result<(), JoinError> {
+        let (hall, id) = (&self.hall, &self.id);
+        let mut state = hall.room.lock();
+        if state.is_destroyed() {
+            return Err(Refusal::NotInRoom.into());
+        }
+        self.replace(&mut state);
+        let mut person = Person::new(session.member.clone());
+        person.kind = self.permissions.kind;
+        person.permission = self.permissions.permission.clone();
+        person.attributes = self.claims.attributes.clone();
+        person.attributes.extend(self.parameters.attributes.clone());
+        person.client_protocol = self.parameters.client.client_protocol;
+        person.capabilities = self.parameters.client.capabilities.clone();
+        person.state = participant_info::State::Joined;
+        let metadata = match self.parameters.metadata.is_empty() {
+            true => self.claims.metadata.clone(),
+            false => self.parameters.metadata.clone(),
+        };
+        let text = |text: String| (!text.is_empty()).then_some(text);
+        let before = {
+            let mut people = hall.people();
+            let before = people.remove(id);
+            people.add(id, person);
+            before
+        };
+        let join = Join {
+            id: id.clone(),
+            profile: Profile {
+                display: text(self.claims.name.clone()),
+                metadata: text(metadata),
+            },
+            permissions: portunus_room::Permissions::ALL,
+            talk: TalkSettings::default(),
+        };
+        if let Err(refusal) = state.join(session.publisher.clone(), join) {
+            let mut people = hall.people();
+            people.remove(id);
+            if let Some(before) = before {
+                people.add(id, before);
+            }
+            return Err(refusal.into());
+        }
+        let joined = self.joined(&state, session);
+        session.send(signal_response::Message::Join(joined));
+        if let Some(subscriber) = session.subscriber.clone() {
+            let join = SubscriberJoin {
+                own_data: true,
+                autoupdate: true,
+                streams: session.wanted(&state),
+                ..SubscriberJoin::default()
+            };
+            match state.join_subscriber(subscriber, join, true) {
+                Ok(offer) => session.member.offer(&state, offer),
+                Err(refusal) => {
+                    state.undo_join(id);
+                    hall.people().remove(id);
+                    return Err(refusal.into());
+                }
+            }
+        } else {
+            state.take_subscriber(session.publisher.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Ends a former session of the same identity.
+    fn replace(&self, state: &mut portunus_room::State) {
+        let member = {
+            let mut people = self.hall.people();
+            let person = people.get_mut(&self.id);
+            person.and_then(|person| {
+                person.disconnect_reason = DisconnectReason::DuplicateIdentity;
+                person.member.clone()
+            })
+        };
+        let Some(member) = member else { return };
+        let reason = DisconnectReason::DuplicateIdentity;
+        let message = leave(reason, livekit_protocol::leave_request::Action::Disconnect);
+        member.out.message(message);
+        member.out.close();
+        for role in [Role::Subscriber, Role::Publisher] {
+            if let Some(key) = member.key(role) {
+                state.leave_subscriber(key);
+            }
+        }
+        if let Some(key) = member.key(Role::Publisher) {
+            state.gone(&self.id, key);
+        }
+        member.happens(super::Event::End(reason));
+    }
+
+    fn joined(&self, state: &portunus_room::State, session: &Session) -> JoinResponse {
+        let hall = &self.hall;
+        let mut people = hall.people();
+        let others = state.people().map(portunus_room::Participant::id);
+        let others: Vec<&PersonId> = others
+            .filter(|other| **other != self.id && !people.is_hidden(other))
+            .collect();
+        let other_participants = others.into_iter().filter_map(|id| people.info(state, id));
+        let other_participants = other_participants.collect();
+        let participant = people.info(state, &self.id);
+        drop(people);
+        let permission = &self.permissions.permission;
+        JoinResponse {
+            room: Some(hall.info(state)),
+            participant,
+            other_participants,
+            server_version: VERSION.to_owned(),
+            ice_servers: ice_servers(self.gateway),
+            subscriber_primary: session.subscriber.is_some()
+                && permission.can_subscribe
+                && self.parameters.client.protocol > 2,
+            ping_timeout: PING_TIMEOUT,
+            ping_interval: PING_INTERVAL,
+            server_info: Some(server_info()),
+            sif_trailer: hall.sif_trailer.clone(),
+            enabled_publish_codecs: codecs(state),
+            fast_publish: permission.can_publish,
+            ..JoinResponse::default()
+        }
+    }
+}
+
+impl Session {
+    /// Takes the parts of the join that only the session's task may wait for, and serves.
+    async fn begin(
+        mut self,
+        parameters: JoinParameters,
+        requests: mpsc::Receiver<Input>,
+        events: mpsc::Receiver<super::Event>,
+    ) {
+        for request in parameters.add_tracks {
+            self.add_track(request);
+        }
+        if self.subscriber.is_none() {
+            // The first offer comes unasked, and may have room for tracks.
+            self.asked = true;
+            self.reconcile();
+        }
+        if let Some(offer) = parameters.offer {
+            self.offered(offer).await;
+        }
+        self.run(requests, events).await;
+    }
+}
+
+/// Returns the description of the server.
+pub(super) fn server_info() -> ServerInfo {
+    ServerInfo {
+        edition: server_info::Edition::Standard.into(),
+        version: VERSION.to_owned(),
+        protocol: PROTOCOL,
+        node_id: "ND_portunus".to_owned(),
+        ..ServerInfo::default()
+    }
+}
+
+/// Returns the TURN server of this server, if there is one.
+fn ice_servers(gateway: &Gateway) -> Vec<IceServer> {
+    let servers = gateway.turn().into_iter().map(|turn| {
+        let server = turn.ice_server();
+        IceServer {
+            urls: server.urls,
+            username: server.username,
+            credential: server.credential,
+        }
+    });
+    servers.collect()
+}

@@ -1,0 +1,254 @@
+//! One participant: its requests, its PeerConnections and its subscriptions.
+
+mod data;
+mod input;
+mod join;
+mod member;
+mod out;
+mod peer;
+mod permissions;
+mod publish;
+mod requests;
+mod subscribe;
+mod wishes;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use livekit_protocol::{ClientInfo, DisconnectReason, leave_request, participant_info};
+use portunus_sdp::Kind;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+pub(crate) use input::{Event, Input};
+pub(crate) use join::{JoinError, Joined, Joining};
+pub(crate) use member::{Described, Member, Role};
+pub(crate) use out::Wire;
+pub(crate) use peer::leave;
+pub(crate) use permissions::Permissions;
+
+use crate::hall::now_ms;
+use crate::link::Link;
+use peer::Peer;
+use publish::Unbound;
+use wishes::Wishes;
+
+/// How long a participant may take until its media can flow.
+const CONNECT_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a participant without media may take to resume.
+const RESUME_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long changes of subscriptions are gathered for one offer.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// The number of requests that wait for a session.
+const INPUTS: usize = 64;
+
+/// The number of events that wait for a session.
+const EVENTS: usize = 256;
+
+/// A participant.
+#[derive(Debug)]
+pub(crate) struct Session {
+    member: Arc<Member>,
+    link: Link,
+    publisher: Arc<Peer>,
+    /// `None` with one PeerConnection.
+    subscriber: Option<Arc<Peer>>,
+    client: ClientInfo,
+    wishes: Wishes,
+    /// Offered m-lines whose description has not come yet.
+    unbound: Vec<Unbound>,
+    /// Whether the publisher's PeerConnection is up.
+    publisher_up: bool,
+    /// Whether the client was asked for an offer with more m-lines.
+    asked: bool,
+    /// Whether media could flow once.
+    was_up: bool,
+    /// When it has to go, unless its media flows by then.
+    deadline: Option<(Instant, DisconnectReason)>,
+    /// When its subscriptions are brought up to date.
+    gathering: Option<Instant>,
+    /// Why it ends.
+    ended: Option<DisconnectReason>,
+}
+
+impl Session {
+    /// Serves the participant until it goes.
+    async fn run(mut self, mut inputs: mpsc::Receiver<Input>, mut events: mpsc::Receiver<Event>) {
+        let member = self.member.clone();
+        while self.ended.is_none() {
+            let next = self.next_deadline();
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => self.happened(event),
+                () = member.wake.notified() => self.woken(),
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                    self.tick(Instant::now());
+                }
+                Some(input) = inputs.recv() => {
+                    self.request(input).await;
+                }
+            }
+        }
+        self.leave_room();
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let deadline = self.deadline.map(|(deadline, _)| deadline);
+        deadline.into_iter().chain(self.gathering).min()
+    }
+
+    fn woken(&mut self) {
+        if self.member.is_stale.load(Ordering::Acquire) && self.gathering.is_none() {
+            self.gathering = Some(Instant::now() + GATHERING);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        if let Some((deadline, reason)) = self.deadline
+            && deadline <= now
+        {
+            self.end(reason);
+        }
+        if self.gathering.is_some_and(|time| time <= now) {
+            self.gathering = None;
+            self.member.is_stale.store(false, Ordering::Release);
+            self.reconcile();
+        }
+    }
+
+    fn happened(&mut self, event: Event) {
+        match event {
+            Event::Up(role) => self.up(role),
+            Event::HungUp(role, reason) => self.hung_up(role, &reason),
+            Event::Closed { generation } => {
+                if !self.member.out.ended(generation) {
+                    return;
+                }
+                // Media goes on without the WebSocket.
+                if !self.was_up {
+                    self.ended = Some(DisconnectReason::SignalClose);
+                }
+            }
+            Event::Resume { sync_state, wire } => {
+                // The client may have left meanwhile.
+                let _ = wire.send(self.resume());
+                if let Some(state) = sync_state {
+                    self.sync(&state);
+                }
+            }
+            Event::End(reason) => self.ended = Some(reason),
+        }
+    }
+
+    /// Returns the PeerConnection that has to be up for the participant to be active.
+    fn primary(&self) -> Role {
+        match (&self.subscriber, self.permissions().can_subscribe) {
+            (Some(_), true) => Role::Subscriber,
+            (Some(_) | None, _) => Role::Publisher,
+        }
+    }
+
+    fn permissions(&self) -> livekit_protocol::ParticipantPermission {
+        let people = self.member.hall.people();
+        let person = people.get(&self.member.id);
+        person.map(|it| it.permission.clone()).unwrap_or_default()
+    }
+
+    fn up(&mut self, role: Role) {
+        let hall = &self.member.hall;
+        if role == Role::Publisher {
+            self.publisher_up = true;
+            let mut state = hall.room.lock();
+            if state.media_up(&self.member.id) {
+                state.announce(&self.member.id, &hall.room);
+            }
+        }
+        if role != self.primary() {
+            return;
+        }
+        self.was_up = true;
+        self.deadline = None;
+        let state = hall.room.lock();
+        let mut people = hall.people();
+        let person = people.get_mut(&self.member.id);
+        let Some(person) = person.filter(|it| it.state != participant_info::State::Active) else {
+            return;
+        };
+        person.state = participant_info::State::Active;
+        drop(people);
+        hall.tell(&state, &self.member.id);
+        drop(state);
+        self.member.is_behind();
+    }
+
+    /// Has the client resume, because media does not flow any more.
+    fn hung_up(&mut self, role: Role, reason: &str) {
+        tracing::debug!(sid = self.member.sid, ?role, reason, "a PeerConnection has ended");
+        let hall = self.member.hall.clone();
+        {
+            let mut state = hall.room.lock();
+            if role == Role::Publisher {
+                // Without a publication there is nothing to end.
+                let _ = state.media_ended(&self.member.id);
+            }
+            if let Some(key) = self.member.key(role) {
+                state.subscriber_hung_up(key);
+            }
+        }
+        // The former PeerConnection cannot continue, so that a resume would not help.
+        let reason = DisconnectReason::StateMismatch;
+        let message = leave(reason, leave_request::Action::Reconnect);
+        self.member.out.message(message);
+        self.member.out.close();
+        let deadline = Instant::now() + RESUME_LIMIT;
+        self.deadline = Some((deadline, DisconnectReason::ConnectionTimeout));
+    }
+
+    /// Ends the session and tells the client.
+    fn end(&mut self, reason: DisconnectReason) {
+        let message = leave(reason, leave_request::Action::Disconnect);
+        self.member.out.message(message);
+        self.ended = Some(reason);
+    }
+
+    /// Takes the participant out of the room.
+    fn leave_room(&mut self) {
+        let (member, hall) = (&self.member, &self.member.hall);
+        member.out.close();
+        let mut state = hall.room.lock();
+        if let Some(subscriber) = &self.subscriber {
+            state.leave_subscriber(portunus_room::Connection::id(&**subscriber));
+        }
+        let own = portunus_room::Connection::id(&*self.publisher);
+        state.leave_subscriber(own);
+        {
+            let mut people = hall.people();
+            if let Some(person) = people.get_mut(&member.id)
+                && person.sid == member.sid
+                && let Some(reason) = self.ended
+            {
+                person.disconnect_reason = reason;
+            }
+        }
+        state.gone(&member.id, own);
+        let mut people = hall.people();
+        let is_own = people.get(&member.id).is_some_and(|it| it.sid == member.sid);
+        if is_own {
+            people.remove(&member.id);
+        }
+        tracing::debug!(sid = member.sid, reason = ?self.ended, at = now_ms(), "session ended");
+    }
+}
+
+/// Returns the kind of media of LiveKit's track type, or `None` if it is not audio or video.
+const fn kind_of(track_type: i32) -> Option<Kind> {
+    match track_type {
+        0 => Some(Kind::Audio),
+        1 => Some(Kind::Video),
+        _ => None,
+    }
+}

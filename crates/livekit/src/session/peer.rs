@@ -1,0 +1,214 @@
+//! A PeerConnection of a participant, as a room sees it.
+
+use std::sync::Arc;
+
+use livekit_protocol::{
+    DisconnectReason, LeaveRequest, MuteTrackRequest, leave_request, participant_info,
+    signal_response,
+};
+use portunus_core::{Handle, JsepError};
+use portunus_media::PeerId;
+use portunus_record::{JointRecording, JointSpec, Recording, RecordingSpec};
+use portunus_room::{
+    Client, Connection, ConnectionId, Event as RoomEvent, Notice, PersonId, RecordedClient,
+    Refusal, State, Told,
+};
+use portunus_rtp::Mid;
+use portunus_sdp::{Description, LocalJsep, Msid};
+use serde_json::{Value, json};
+
+use super::input::Event;
+use super::member::Member;
+use crate::frame::Frame;
+use crate::hall::frame_of;
+
+/// A PeerConnection of a participant.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) handle: Handle,
+    pub(crate) member: Arc<Member>,
+}
+
+/// An update that is written once for all clients of this door. `None` if nobody may see it.
+type Update = Option<Arc<Frame>>;
+
+impl Connection for Peer {
+    fn id(&self) -> ConnectionId {
+        ConnectionId(self.handle.id().0)
+    }
+
+    fn peer(&self) -> Option<PeerId> {
+        self.handle.peer()
+    }
+
+    fn offer(&self, description: Description, restart: bool) -> Result<LocalJsep, Refusal> {
+        self.handle.offer(description, restart).map_err(refused)
+    }
+
+    fn answer(&self, description: Description) -> Result<LocalJsep, Refusal> {
+        self.handle.answer(description).map_err(refused)
+    }
+
+    fn close(&self) {
+        self.handle.close_pc();
+    }
+
+    fn msid(&self, feed: &PersonId, mid: Mid) -> Option<Msid> {
+        let people = self.member.hall.people();
+        let person = people.get(feed)?;
+        let track = person.track_of(mid)?;
+        Some(Msid {
+            stream: format!("{}|{}", person.sid, track.sid),
+            track: track.sid.clone(),
+        })
+    }
+
+    fn record(
+        &self,
+        mid: Mid,
+        open: bool,
+        spec: RecordingSpec,
+        _: RecordedClient<'_>,
+    ) -> Option<Recording> {
+        // This door has no message about recordings.
+        self.handle.record(mid, open, spec, |_| Value::Null)
+    }
+
+    fn record_jointly(&self, spec: JointSpec, _: RecordedClient<'_>) -> Option<JointRecording> {
+        self.handle.record_jointly(spec, |_| Value::Null)
+    }
+}
+
+impl Client for Peer {
+    fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
+        let (member, state) = (&self.member, told.room);
+        match told.notice {
+            Notice::Joining(id) | Notice::Renamed { id, .. } => {
+                self.update(&told.written::<Update>(|| member.hall.update(state, id)));
+            }
+            Notice::Unpublished(id) => {
+                self.update(&told.written::<Update>(|| member.hall.update(state, id)));
+                member.is_behind();
+            }
+            Notice::Published(ids) => {
+                self.update(&told.written::<Update>(|| member.hall.updates(state, ids)));
+                member.is_behind();
+            }
+            Notice::Left(person) => self.update(&told.written::<Update>(|| {
+                self.departed(state, person.id(), None)
+            })),
+            Notice::JoinUndone(id) => {
+                self.update(&told.written::<Update>(|| self.departed(state, id, None)));
+            }
+            Notice::Kicked(person) => {
+                self.update(&told.written::<Update>(|| {
+                    let reason = DisconnectReason::ParticipantRemoved;
+                    self.departed(state, person.id(), Some(reason))
+                }));
+                member.is_behind();
+            }
+            Notice::Moderated { id, mid, mute } => {
+                if *id == member.id {
+                    self.muted(mid, mute);
+                }
+                self.update(&told.written::<Update>(|| member.hall.update(state, id)));
+            }
+            Notice::ThrownOut => self.end(DisconnectReason::ParticipantRemoved),
+            Notice::Destroyed => self.end(DisconnectReason::RoomDeleted),
+            Notice::Offered(_) => {
+                if let Some(offer) = offer {
+                    member.offer(state, offer);
+                }
+            }
+            Notice::Talk(_) | Notice::Dominant(_) | Notice::Seats(..) | Notice::Layer { .. } => {}
+        }
+    }
+
+    fn notify(&self, room: &State, event: &RoomEvent<'_>) {
+        let (name, id) = match event {
+            RoomEvent::Published(id) => ("published", *id),
+            RoomEvent::Updated(id) => ("configured", *id),
+            RoomEvent::Unpublished(person) => ("unpublished", person.id()),
+            RoomEvent::Left(person) => ("leaving", person.id()),
+            RoomEvent::Kicked(person) => ("kicked", person.id()),
+            RoomEvent::Talk(_)
+            | RoomEvent::Subscribing(_)
+            | RoomEvent::Resubscribed(_)
+            | RoomEvent::Unsubscribed { .. } => return,
+        };
+        let event = || json!({ "event": name, "room": room.name(), "id": id.as_str() });
+        self.handle.notify(event);
+    }
+
+    fn hears_joins(&self) -> bool {
+        true
+    }
+}
+
+impl Peer {
+    fn update(&self, update: &Update) {
+        if let Some(frame) = update {
+            self.member.out.send(frame);
+        }
+    }
+
+    /// Forgets a participant that is gone. Returns the last update about it.
+    fn departed(
+        &self,
+        state: &State,
+        id: &PersonId,
+        reason: Option<DisconnectReason>,
+    ) -> Update {
+        let mut people = self.member.hall.people();
+        let is_hidden = people.is_hidden(id);
+        people.change(id);
+        let mut info = people.info(state, id)?;
+        people.remove(id);
+        info.state = participant_info::State::Disconnected.into();
+        info.tracks.clear();
+        if let Some(reason) = reason {
+            info.disconnect_reason = reason.into();
+        }
+        (!is_hidden).then(|| frame_of(vec![info]))
+    }
+
+    /// Tells the client that a moderator has muted one of its tracks.
+    fn muted(&self, mid: &str, muted: bool) {
+        let people = self.member.hall.people();
+        let person = people.get(&self.member.id);
+        let track = person.and_then(|person| person.track_of(Mid::new(mid)?));
+        let Some(sid) = track.map(|track| track.sid.clone()) else {
+            return;
+        };
+        drop(people);
+        let mute = MuteTrackRequest { sid, muted };
+        self.member.out.message(signal_response::Message::Mute(mute));
+    }
+
+    /// Tells the client that it is no longer in the room.
+    fn end(&self, reason: DisconnectReason) {
+        self.member.out.message(leave(reason, leave_request::Action::Disconnect));
+        self.member.out.close();
+        self.member.happens(Event::End(reason));
+    }
+}
+
+/// Returns the message that ends a connection.
+pub(crate) fn leave(
+    reason: DisconnectReason,
+    action: leave_request::Action,
+) -> signal_response::Message {
+    signal_response::Message::Leave(LeaveRequest {
+        can_reconnect: action != leave_request::Action::Disconnect,
+        reason: reason.into(),
+        action: action.into(),
+        ..LeaveRequest::default()
+    })
+}
+
+fn refused(error: JsepError) -> Refusal {
+    match error {
+        JsepError::Closing => Refusal::Closing,
+        error => Refusal::Negotiation(error.to_string()),
+    }
+}

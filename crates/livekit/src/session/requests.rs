@@ -1,0 +1,229 @@
+//! The requests of a client.
+
+use livekit_protocol::{
+    DisconnectReason, Ping, Pong, ReconnectResponse, RequestResponse, SimulateScenario, SyncState,
+    TrickleRequest, UpdateParticipantMetadata, leave_request, request_response, signal_request,
+    signal_response, simulate_scenario,
+};
+use portunus_room::{Configure, Profile, SubscriberConfigure};
+use serde_json::Value;
+
+use super::join::server_info;
+use super::{Input, Role, Session, Wire, leave};
+use crate::hall::{frame_of, now_ms};
+
+/// The longest metadata, name, or attributes with their names, in bytes.
+const MAX_METADATA: usize = 64 << 10;
+
+/// The longest name, in bytes.
+const MAX_NAME: usize = 256;
+
+impl Session {
+    /// Serves a request.
+    pub(super) async fn request(&mut self, input: Input) {
+        use signal_request::Message;
+        let Some(message) = input.request.message else {
+            return;
+        };
+        match message {
+            Message::Offer(offer) => self.offered(offer).await,
+            Message::Answer(answer) => self.answered(&answer).await,
+            Message::Trickle(trickle) => self.trickled(&trickle).await,
+            Message::AddTrack(request) => self.add_track(request),
+            Message::Mute(mute) => self.mute(&mute),
+            Message::Subscription(update) => self.subscription(&update),
+            Message::TrackSetting(settings) => self.track_settings(&settings),
+            Message::Leave(_) => self.ended = Some(DisconnectReason::ClientInitiated),
+            Message::SyncState(state) => self.sync(&state),
+            Message::Simulate(scenario) => self.simulate(&scenario),
+            Message::Ping(_) => self.send(signal_response::Message::Pong(now_ms())),
+            Message::PingReq(ping) => self.ping(ping),
+            Message::UpdateMetadata(update) => self.update_metadata(update),
+            // The media plane sees what the client sends.
+            Message::UpdateLayers(_) => {}
+            Message::SubscriptionPermission(_)
+            | Message::UpdateAudioTrack(_)
+            | Message::UpdateVideoTrack(_)
+            | Message::PublishDataTrackRequest(_)
+            | Message::UnpublishDataTrackRequest(_)
+            | Message::UpdateDataSubscription(_)
+            | Message::StoreDataBlobRequest(_)
+            | Message::GetDataBlobRequest(_) => {}
+        }
+    }
+
+    pub(super) fn send(&self, message: signal_response::Message) {
+        self.member.out.message(message);
+    }
+
+    fn ping(&self, ping: Ping) {
+        self.send(signal_response::Message::PongResp(Pong {
+            last_ping_timestamp: ping.timestamp,
+            timestamp: now_ms(),
+        }));
+    }
+
+    /// Passes a candidate of the client on.
+    async fn trickled(&mut self, trickle: &TrickleRequest) {
+        let role = match (trickle.target, &self.subscriber) {
+            (1, Some(_)) => Role::Subscriber,
+            _ => Role::Publisher,
+        };
+        let Ok(Value::Object(init)) = serde_json::from_str(&trickle.candidate_init) else {
+            return;
+        };
+        let mut candidate = init;
+        candidate.retain(|name, value| {
+            ["candidate", "sdpMid", "sdpMLineIndex"].contains(&name.as_str()) && !value.is_null()
+        });
+        let text = candidate.get("candidate").and_then(Value::as_str);
+        if text.is_none_or(str::is_empty) {
+            return;
+        }
+        let trickled = self.link.trickle(role, Value::Object(candidate)).await;
+        if let Err(error) = trickled {
+            tracing::debug!(%error, "a candidate is refused");
+        }
+    }
+
+    /// Changes the client's own name, metadata and attributes.
+    fn update_metadata(&mut self, update: UpdateParticipantMetadata) {
+        use request_response::Reason;
+        let reason = self.change_metadata(&update);
+        let request_id = update.request_id;
+        // Clients of former versions know no answer without a request.
+        if reason != Reason::Ok || self.client.protocol > 14 {
+            self.send(signal_response::Message::RequestResponse(RequestResponse {
+                request_id,
+                reason: reason.into(),
+                message: match reason {
+                    Reason::NotAllowed => "does not have permission to update own metadata",
+                    Reason::LimitExceeded => "metadata size exceeds the limit",
+                    _ => "",
+                }
+                .to_owned(),
+                request: Some(request_response::Request::UpdateMetadata(update)),
+            }));
+        }
+    }
+
+    fn change_metadata(&self, update: &UpdateParticipantMetadata) -> request_response::Reason {
+        use request_response::Reason;
+        if !self.permissions().can_update_metadata {
+            return Reason::NotAllowed;
+        }
+        let hall = &self.member.hall;
+        let mut state = hall.room.lock();
+        {
+            let mut people = hall.people();
+            let Some(person) = people.get_mut(&self.member.id) else {
+                return Reason::NotFound;
+            };
+            let mut attributes = person.attributes.clone();
+            for (name, value) in &update.attributes {
+                match value.is_empty() {
+                    true => drop(attributes.remove(name)),
+                    false => drop(attributes.insert(name.clone(), value.clone())),
+                }
+            }
+            let sizes = attributes.iter();
+            let size: usize = sizes.map(|(name, value)| name.len() + value.len()).sum();
+            let is_long = size > MAX_METADATA || update.metadata.len() > MAX_METADATA;
+            if is_long || update.name.len() > MAX_NAME {
+                return Reason::LimitExceeded;
+            }
+            person.attributes = attributes;
+        }
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let configure = Configure {
+            profile: Profile {
+                display: text(&update.name),
+                metadata: text(&update.metadata),
+            },
+            ..Configure::default()
+        };
+        if let Some(key) = self.member.key(Role::Publisher) {
+            // A participant that has gone needs no name.
+            let _ = state.configure(&self.member.id, key, &configure, None);
+        }
+        hall.tell(&state, &self.member.id);
+        Reason::Ok
+    }
+
+    /// Takes over another connection of the client.
+    pub(super) fn resume(&mut self) -> Wire {
+        let member = self.member.clone();
+        let wire = member.out.connect();
+        self.send(signal_response::Message::Reconnect(ReconnectResponse {
+            server_info: Some(server_info()),
+            last_message_seq: member.last_sequence(),
+            ..ReconnectResponse::default()
+        }));
+        let hall = member.hall.clone();
+        let mut state = hall.room.lock();
+        let ids: Vec<_> = state.people().map(|person| person.id().clone()).collect();
+        let infos = {
+            let mut people = hall.people();
+            let shown = ids.iter().filter(|id| **id == member.id || !people.is_hidden(id));
+            let shown: Vec<_> = shown.collect();
+            let infos = shown.into_iter().filter_map(|id| people.info(&state, id));
+            infos.collect::<Vec<_>>()
+        };
+        member.out.send(&frame_of(infos));
+        self.send(signal_response::Message::RoomUpdate(
+            livekit_protocol::RoomUpdate {
+                room: Some(hall.info(&state)),
+            },
+        ));
+        if let (Some(_), Some(key)) = (&self.subscriber, member.key(Role::Subscriber)) {
+            state.offer_replaced(key);
+            let restart = SubscriberConfigure {
+                restart: true,
+                ..SubscriberConfigure::default()
+            };
+            if let Ok(portunus_room::Outcome::Offer(offer)) =
+                state.configure_subscriber(key, &restart)
+            {
+                member.offer(&state, offer);
+            }
+        }
+        wire
+    }
+
+    /// Compares the client's state with that of the server after a resume.
+    pub(super) fn sync(&mut self, sync: &SyncState) {
+        let is_known = {
+            let people = self.member.hall.people();
+            let person = people.get(&self.member.id);
+            let published = sync.publish_tracks.iter().filter_map(|it| it.track.as_ref());
+            person.is_some_and(|person| {
+                published.into_iter().all(|track| {
+                    person.tracks.iter().any(|known| known.sid == track.sid)
+                })
+            })
+        };
+        if !is_known {
+            self.mismatch();
+            return;
+        }
+        if let Some(subscription) = &sync.subscription {
+            self.subscription(subscription);
+        }
+    }
+
+    /// Plays a fault for a test of the client.
+    fn simulate(&mut self, simulate: &SimulateScenario) {
+        use simulate_scenario::Scenario;
+        let action = match &simulate.scenario {
+            Some(Scenario::LeaveRequestFullReconnect(_)) => leave_request::Action::Reconnect,
+            Some(Scenario::ServerLeave(_) | Scenario::NodeFailure(_)) => {
+                self.end(DisconnectReason::ServerShutdown);
+                return;
+            }
+            Some(Scenario::Migration(_)) => leave_request::Action::Resume,
+            _ => return,
+        };
+        self.send(leave(DisconnectReason::UnknownReason, action));
+        self.member.out.close();
+    }
+}

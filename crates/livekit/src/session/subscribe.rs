@@ -1,0 +1,254 @@
+//! Subscriptions: the tracks that a client should receive, and those that it does.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use livekit_protocol::{
+    MediaSectionsRequirement, SessionDescription, SubscriptionError, SubscriptionResponse, TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request,
+    signal_response,
+};
+use portunus_room::{
+    Change, ConnectionId, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure, Unsubscribe,
+};
+use portunus_rtp::Mid;
+
+use super::{Role, Session, leave};
+use crate::hall::Hall;
+
+/// A track that a client receives or should receive.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Target {
+    feed: PersonId,
+    mid: Mid,
+}
+
+impl Session {
+    /// Returns the streams that the client should receive.
+    pub(super) fn wanted(&self, state: &State) -> Vec<Subscribe> {
+        let (hall, own) = (&self.member.hall, &self.member.id);
+        if !self.permissions().can_subscribe {
+            return Vec::new();
+        }
+        let mut wanted = Vec::new();
+        for feed in state.feeds().filter(|feed| *feed != own) {
+            let Some(publication) = state.published(feed) else {
+                continue;
+            };
+            for (mid, track) in hall.people().tracks(state, feed) {
+                if !self.wishes.wants(&track.sid) {
+                    continue;
+                }
+                let info = track.info(publication.stream(mid));
+                let (send, layers) = self.wishes.layers(&track.sid, &info);
+                wanted.push(Subscribe {
+                    feed: feed.clone(),
+                    mid: Some(mid.as_str().to_owned()),
+                    crossrefid: None,
+                    send,
+                    layers,
+                });
+            }
+        }
+        wanted
+    }
+
+    /// Subscribes to the tracks that the client should receive, and to no others.
+    pub(super) fn reconcile(&mut self) {
+        let hall = self.member.hall.clone();
+        let mut state = hall.room.lock();
+        let Some(key) = self.member.key(self.member.receiving()) else {
+            return;
+        };
+        let Some(subscriber) = state.subscriber(key) else {
+            return;
+        };
+        let target = |feed: &PersonId, mid: Mid| Target {
+            feed: feed.clone(),
+            mid,
+        };
+        let sources = subscriber.lines.iter().filter_map(|line| line.source());
+        let sources = sources.chain(subscriber.waiting());
+        let received: HashSet<Target> = sources.map(|(feed, mid)| target(feed, mid)).collect();
+        let mut wanted = self.wanted(&state);
+        let of = |it: &Subscribe| Some(target(&it.feed, Mid::new(it.mid.as_deref()?)?));
+        let targets: HashSet<Target> = wanted.iter().filter_map(of).collect();
+        wanted.retain(|it| of(it).is_some_and(|target| !received.contains(&target)));
+        let gone = received.difference(&targets);
+        let unsubscribe: Vec<Unsubscribe> = gone.map(unsubscribe).collect();
+        if wanted.is_empty() && unsubscribe.is_empty() {
+            self.ask_for_lines(&state);
+            return;
+        }
+        let change = Change {
+            subscribe: wanted,
+            unsubscribe,
+        };
+        match state.change(key, change) {
+            Ok(Outcome::Offer(offer)) => self.member.offer(&state, offer),
+            Ok(Outcome::Done | Outcome::Later) => {}
+            Err(refusal) => tracing::debug!(%refusal, "a participant cannot subscribe"),
+        }
+        self.ask_for_lines(&state);
+    }
+
+    /// Asks the client for an offer, if its subscription needs one.
+    pub(super) fn ask_for_lines(&mut self, state: &State) {
+        // Before its first offer the client has no m-lines, and that offer comes by itself.
+        if self.asked || self.subscriber.is_some() {
+            return;
+        }
+        let own = self.member.key(Role::Publisher);
+        let missing = own.and_then(|key| state.subscriber(key)?.missing());
+        let Some(missing) = missing else { return };
+        self.asked = true;
+        let number = |lines| u32::try_from(lines).unwrap_or(u32::MAX);
+        let requirement = MediaSectionsRequirement {
+            num_audios: number(missing.audio),
+            num_videos: number(missing.video),
+        };
+        self.send(signal_response::Message::MediaSectionsRequirement(requirement));
+    }
+
+    /// Takes the client's answer to the server's offer.
+    pub(super) async fn answered(&mut self, answer: &SessionDescription) {
+        let last = self.member.offers.load(Ordering::Acquire);
+        if self.subscriber.is_none() || (answer.id != 0 && answer.id != last) {
+            tracing::debug!(id = answer.id, last, "an answer to no offer is ignored");
+            return;
+        }
+        let described = self.link.describe(Role::Subscriber, "answer", &answer.sdp, false);
+        if let Err(error) = described.await {
+            tracing::debug!(%error, "an answer is refused");
+            let reason = livekit_protocol::DisconnectReason::StateMismatch;
+            let message = leave(reason, leave_request::Action::Reconnect);
+            self.member.out.message(message);
+            return;
+        }
+        let Some(described) = self.member.take_described(Role::Subscriber) else {
+            return;
+        };
+        let hall = self.member.hall.clone();
+        let mut state = hall.room.lock();
+        let Some(key) = self.member.key(Role::Subscriber) else {
+            return;
+        };
+        if let Err(refusal) = state.accept(key, &described.jsep.description) {
+            tracing::debug!(%refusal, "an answer is refused");
+            return;
+        }
+        state.offer_pending(key);
+        tell_subscribed(&hall, &state, key);
+        if self.refuse(&mut state, key) {
+            drop(state);
+            self.reconcile();
+        }
+    }
+
+    /// Notes the tracks whose codecs the client does not accept, and tells it. Returns whether
+    /// there are any.
+    pub(super) fn refuse(&mut self, state: &mut State, key: ConnectionId) -> bool {
+        let refused = state.take_refused(key);
+        for (feed, mid) in &refused {
+            let people = self.member.hall.people();
+            let track = people.get(feed).and_then(|person| person.track_of(*mid));
+            let Some(track_sid) = track.map(|track| track.sid.clone()) else {
+                continue;
+            };
+            drop(people);
+            self.wishes.subscribe(&track_sid, false);
+            self.send(signal_response::Message::SubscriptionResponse(
+                SubscriptionResponse {
+                    track_sid,
+                    err: SubscriptionError::SeCodecUnsupported.into(),
+                },
+            ));
+        }
+        !refused.is_empty()
+    }
+
+    /// Notes which tracks the client wants.
+    pub(super) fn subscription(&mut self, update: &UpdateSubscription) {
+        let named = update.participant_tracks.iter();
+        let named = named.flat_map(|tracks| &tracks.track_sids);
+        for sid in update.track_sids.iter().chain(named) {
+            self.wishes.subscribe(sid, update.subscribe);
+        }
+        self.reconcile();
+    }
+
+    /// Notes how the client wants tracks.
+    pub(super) fn track_settings(&mut self, settings: &UpdateTrackSettings) {
+        for sid in &settings.track_sids {
+            self.wishes.set(sid, settings);
+        }
+        let hall = self.member.hall.clone();
+        let mut state = hall.room.lock();
+        let Some(key) = self.member.key(self.member.receiving()) else {
+            return;
+        };
+        let mut configure = SubscriberConfigure::default();
+        {
+            let people = hall.people();
+            for sid in &settings.track_sids {
+                let Some((feed, track)) = people.track(sid) else {
+                    continue;
+                };
+                let stream = track.mid.and_then(|mid| state.published(feed)?.stream(mid));
+                let (send, layers) = self.wishes.layers(sid, &track.info(stream));
+                let subscriber = state.subscriber(key);
+                let mut lines = subscriber.into_iter().flat_map(|it| &it.lines);
+                let line = lines.find(|line| {
+                    let source = line.source();
+                    source.is_some_and(|(of, mid)| of == feed && Some(mid) == track.mid)
+                });
+                if let Some(line) = line {
+                    configure.lines.push(LineSetting {
+                        mid: Some(line.mid.as_str().to_owned()),
+                        send: Some(send),
+                        layers,
+                    });
+                }
+            }
+        }
+        if let Err(refusal) = state.configure_subscriber(key, &configure) {
+            tracing::debug!(%refusal, "settings of tracks are refused");
+        }
+    }
+}
+
+fn unsubscribe(target: &Target) -> Unsubscribe {
+    Unsubscribe {
+        feed: Some(target.feed.clone()),
+        mid: Some(target.mid.as_str().to_owned()),
+        sub_mid: None,
+    }
+}
+
+/// Tells publishers of this door that tracks have their first subscriber.
+pub(super) fn tell_subscribed(hall: &Hall, state: &State, key: ConnectionId) {
+    let subscriber = state.subscriber(key);
+    let lines = subscriber.into_iter().flat_map(|it| &it.lines);
+    let ready = lines.filter(|line| line.ready);
+    let sources: Vec<(PersonId, Mid)> = ready
+        .filter_map(|line| line.source())
+        .map(|(feed, mid)| (feed.clone(), mid))
+        .collect();
+    let mut people = hall.people();
+    for (feed, mid) in sources {
+        let Some(person) = people.get_mut(&feed) else {
+            continue;
+        };
+        let Some(member) = person.member.clone() else {
+            continue;
+        };
+        let mut tracks = person.tracks.iter_mut();
+        let track = tracks.find(|track| track.mid == Some(mid) && !track.subscribed);
+        if let Some(track) = track {
+            track.subscribed = true;
+            let track_sid = track.sid.clone();
+            let subscribed = TrackSubscribed { track_sid };
+            let message = signal_response::Message::TrackSubscribed(subscribed);
+            member.out.message(message);
+        }
+    }
+}

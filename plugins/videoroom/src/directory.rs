@@ -1,0 +1,101 @@
+//! The plugin's rooms for other doors.
+
+use std::sync::{Arc, Weak};
+
+use portunus_resources::{AllowedTokens, Id, Ids, Maker, RoomContent};
+use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings};
+
+use crate::options::{DoorOptions, RoomOptions};
+use crate::refusal::Refusal;
+use crate::room::Room;
+use crate::shared::Shared;
+
+/// The rooms of the plugin, as long as it runs.
+#[derive(Debug)]
+pub(crate) struct RoomDirectory(pub(crate) Weak<Shared>);
+
+impl RoomDirectory {
+    fn room(&self, name: &str) -> Option<(Arc<Shared>, Arc<Room>)> {
+        let shared = self.0.upgrade()?;
+        let room = shared.rooms.get(&id(shared.rooms.ids(), name)?).ok()?;
+        Some((shared, room))
+    }
+}
+
+/// Returns the id of the room that other doors call `name`. A name that is not a number is a text
+/// also where the plugin's own clients use numbers; these cannot name such a room.
+fn id(ids: Ids, name: &str) -> Option<Id> {
+    if name.is_empty() {
+        return None;
+    }
+    match (ids, name.parse::<u64>()) {
+        (Ids::Numbers, Ok(0)) => None,
+        // Another text of the same number would name a second room.
+        (Ids::Numbers, Ok(number)) if number.to_string() == name => Some(Id::Number(number)),
+        (Ids::Numbers | Ids::Texts, _) => Some(Id::Text(name.to_owned())),
+    }
+}
+
+impl Directory for RoomDirectory {
+    fn find(&self, name: &str) -> Option<Arc<Conference>> {
+        let (_, room) = self.room(name)?;
+        let door = room.lock();
+        Some(door.conference.clone())
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        settings: RoomSettings,
+    ) -> Result<Arc<Conference>, CreateError> {
+        if let Some((_, room)) = self.room(name) {
+            return Ok(room.lock().conference.clone());
+        }
+        let gone = || CreateError::Refused("the server ends".to_owned());
+        let shared = self.0.upgrade().ok_or_else(gone)?;
+        let id = id(shared.rooms.ids(), name).ok_or_else(|| CreateError::Name(name.to_owned()))?;
+        let options = RoomOptions {
+            door: DoorOptions::default(),
+            settings,
+        };
+        match shared.make(Some(id), options, AllowedTokens::default(), Maker::Operator) {
+            Ok(room) => {
+                let door = room.lock();
+                tracing::info!(room = %door.id, "room created");
+                door.notify(None, || door.notice("created").into());
+                Ok(door.conference.clone())
+            }
+            // Another client was faster.
+            Err(Refusal::RoomExists(_)) => {
+                let (_, room) = self.room(name).ok_or_else(gone)?;
+                Ok(room.lock().conference.clone())
+            }
+            Err(refusal) => Err(CreateError::Refused(refusal.to_string())),
+        }
+    }
+
+    fn destroy(&self, name: &str) {
+        let Some((shared, room)) = self.room(name) else {
+            return;
+        };
+        if shared.rooms.remove(&room).is_err() {
+            return;
+        }
+        let mut door = room.lock();
+        door.end(None);
+        door.notify(None, || door.notice("destroyed").into());
+        tracing::info!(room = %door.id, "room destroyed");
+    }
+
+    fn list(&self) -> Vec<(String, Arc<Conference>)> {
+        let Some(shared) = self.0.upgrade() else {
+            return Vec::new();
+        };
+        let rooms = shared.rooms.all();
+        let entry = |room: Arc<Room>| {
+            let door = room.lock();
+            (door.id.to_string(), door.conference.clone())
+        };
+        rooms.into_iter().map(entry).collect()
+    }
+}
