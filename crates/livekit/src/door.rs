@@ -13,11 +13,11 @@ use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
-use crate::access::{AccessError, Claims, verify};
 use crate::config::LiveKitConfig;
-use crate::hall::Hall;
+use crate::hall::{Hall, RoomOptions, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
+use crate::token::{Grants, JoinFault, Keys, TokenFault};
 use crate::session::{Event, JoinError, Joined, Joining, Permissions};
 use crate::edge;
 
@@ -39,7 +39,8 @@ pub struct LiveKit {
 /// The state that all connections share.
 pub(crate) struct Door {
     pub(crate) config: LiveKitConfig,
-    rooms: Rooms,
+    pub(crate) keys: Keys,
+    pub(crate) rooms: Rooms,
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
     halls: Mutex<HashMap<String, Arc<Hall>>>,
@@ -55,7 +56,7 @@ impl fmt::Debug for Door {
 /// A request to join, with its token checked.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    pub(crate) claims: Claims,
+    pub(crate) claims: Grants,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
     pub(crate) id: PersonId,
@@ -67,10 +68,10 @@ pub(crate) struct Admitted {
 pub(crate) enum EntryError {
     /// The token is missing or wrong.
     #[error(transparent)]
-    Access(#[from] AccessError),
+    Access(#[from] TokenFault),
     /// The token does not permit the join.
-    #[error("permissions denied")]
-    NotPermitted,
+    #[error(transparent)]
+    NotPermitted(#[from] JoinFault),
     /// The query is wrong.
     #[error(transparent)]
     Parameters(#[from] ParametersError),
@@ -105,6 +106,7 @@ impl LiveKit {
     pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
         LiveKit {
             door: Arc::new(Door {
+                keys: Keys::new(config.keys.clone()),
                 config,
                 rooms,
                 plugin: Arc::default(),
@@ -142,25 +144,20 @@ impl Door {
         query: &str,
         v1: bool,
     ) -> Result<Admitted, EntryError> {
-        let token = token.ok_or(AccessError::Missing)?;
-        let claims = verify(&self.config.keys, token)?;
-        let grant = claims.video.clone().ok_or(EntryError::NotPermitted)?;
-        if !grant.room_join {
-            return Err(EntryError::NotPermitted);
-        }
+        let token = token.ok_or(JoinFault::NoGrant)?;
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        let claims = self.keys.verify(token, now)?.grants;
+        let grant = claims.video.clone().ok_or(JoinFault::NoGrant)?;
         let parameters = JoinParameters::read(query, v1)?;
-        let mut identity = claims.identity().to_owned();
-        if identity.is_empty() {
-            return Err(EntryError::Name("identity cannot be empty"));
-        }
+        let room = claims.join()?.to_owned();
+        let mut identity = claims.identity.clone();
         if let Some(suffix) = &parameters.publish {
+            if !grant.can_publish.unwrap_or(true) {
+                return Err(JoinFault::Denied.into());
+            }
             identity = format!("{identity}#{suffix}");
         }
-        let room = grant.room.clone();
-        if room.is_empty() {
-            return Err(EntryError::Name("no room name"));
-        }
-        let too_long = [&identity, &claims.name, &room].iter().any(|it| it.len() > MAX_NAME);
+        let too_long = [&identity, &claims.name].iter().any(|it| it.len() > MAX_NAME);
         if too_long {
             return Err(EntryError::Name("name or identity exceeds the limit of 256 bytes"));
         }
@@ -207,7 +204,14 @@ impl Door {
             return Err(EntryError::Full("no more participants are taken"));
         }
         let makes = self.makes_rooms(&admitted);
-        let hall = self.hall(&admitted.room, makes)?;
+        let options = || self.options(&admitted.claims);
+        let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
+        let limit = hall.options().max_participants;
+        let is_back = || hall.people().get(&admitted.id).is_some();
+        let present = || hall.room.lock().people().filter(|it| !it.is_dummy()).count();
+        if limit > 0 && present() >= usize::try_from(limit).unwrap_or(usize::MAX) && !is_back() {
+            return Err(EntryError::Full("room has exceeded its max participants"));
+        }
         let joining = Joining {
             gateway,
             plugin: &self.plugin,
@@ -245,8 +249,26 @@ impl Door {
         }
     }
 
-    /// Returns the hall of a room, and makes the room if `makes`.
-    fn hall(&self, name: &str, makes: bool) -> Result<Arc<Hall>, EntryError> {
+    /// Returns the options of a room that the bearer of a token makes.
+    fn options(&self, claims: &Grants) -> RoomOptions {
+        let options = RoomOptions::new(&self.config);
+        match &claims.room_config {
+            Some(configuration) => options.with_configuration(configuration),
+            None => options,
+        }
+    }
+
+    /// Returns the hall of a room that exists.
+    pub(crate) fn hall(&self, name: &str) -> Result<Arc<Hall>, EntryError> {
+        self.hall_with(name, None)
+    }
+
+    /// Returns the hall of a room. Makes the room if there is none, with the options of `make`.
+    pub(crate) fn hall_with(
+        &self,
+        name: &str,
+        make: Option<&dyn Fn() -> RoomOptions>,
+    ) -> Result<Arc<Hall>, EntryError> {
         let rooms = self.rooms.get();
         let rooms = rooms.ok_or(EntryError::Full("this server has no rooms"))?;
         // Both under one lock, so that a room has one hall.
@@ -259,17 +281,17 @@ impl Door {
             return Ok(hall.clone());
         }
         let is_own = found.is_none();
-        let room = match found {
-            Some(room) => room,
-            None if makes => rooms.create(name, settings(name))?,
-            None => return Err(EntryError::NoRoom),
+        let (room, options) = match (found, make) {
+            (Some(room), _) => (room, RoomOptions::new(&self.config)),
+            (None, Some(options)) => (rooms.create(name, settings(name))?, options()),
+            (None, None) => return Err(EntryError::NoRoom),
         };
-        let hall = Arc::new(Hall::new(name, room, is_own));
+        let hall = Arc::new(Hall::new(name, room, is_own, options));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }
 
-    fn halls(&self) -> MutexGuard<'_, HashMap<String, Arc<Hall>>> {
+    pub(crate) fn halls(&self) -> MutexGuard<'_, HashMap<String, Arc<Hall>>> {
         self.halls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -277,7 +299,7 @@ impl Door {
     fn clean(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
-            if !hall.is_over(&self.config) {
+            if !hall.is_over() {
                 continue;
             }
             let mut halls = self.halls();

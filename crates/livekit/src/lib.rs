@@ -7,7 +7,7 @@
 //! | part | contents |
 //! |---|---|
 //! | `edge` | the HTTP paths and the WebSockets |
-//! | `access` | the grants of tokens |
+//! | `administration`, `rpc` | rooms and participants for the services |
 //! | `hall` | what this door knows of a room besides the room itself: ids, states, attributes |
 //! | `token` | access tokens |
 //! | `services` | Twirp: rooms and participants, as server SDKs see them |
@@ -19,7 +19,7 @@
     reason = "clients of former versions send and read fields that LiveKit has replaced"
 )]
 
-mod access;
+mod administration;
 mod config;
 mod door;
 mod edge;
@@ -30,6 +30,7 @@ mod join_parameters;
 pub mod limits;
 mod link;
 mod plugin;
+mod rpc;
 pub mod services;
 mod session;
 pub mod token;

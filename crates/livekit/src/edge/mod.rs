@@ -14,9 +14,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use portunus_core::Requester;
 
-use crate::access::AccessError;
 use crate::door::{Door, EntryError, Resumed};
 use crate::frame::MAX_MESSAGE;
+use crate::services;
+use crate::token;
 
 /// Returns the paths of the door.
 pub(crate) fn router(door: Arc<Door>) -> Router {
@@ -26,27 +27,29 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc/v1", get(rtc_v1))
         .route("/rtc/validate", get(validate))
         .route("/rtc/v1/validate", get(validate_v1))
-        .with_state(door);
+        .with_state(door.clone());
+    let keys = door.keys.clone();
+    let router = router.merge(services::router(door, move || keys.clone()));
     cors::with(router)
 }
 
 /// Returns the token of a request, from its header or its query.
 fn token(headers: &HeaderMap, query: &str) -> Result<Option<String>, EntryError> {
-    if let Some(header) = headers.get(AUTHORIZATION) {
-        let text = header.to_str().unwrap_or_default();
-        let token = text.strip_prefix("Bearer ").map(str::to_owned);
-        let wrong = || AccessError::Token("invalid authorization header".to_owned());
-        return token.map(Some).ok_or_else(|| wrong().into());
-    }
+    let header = headers.get(AUTHORIZATION);
+    let header = header.map(|header| header.to_str().unwrap_or("?"));
     let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let token = pairs.find(|(name, _)| name == "access_token");
-    Ok(token.map(|(_, token)| token.into_owned()).filter(|token| !token.is_empty()))
+    let in_query = pairs.find(|(name, _)| name == "access_token");
+    let in_query = in_query.as_ref().map(|(_, token)| token.as_ref());
+    Ok(token::of_request(header, in_query)?.map(str::to_owned))
 }
 
 impl IntoResponse for EntryError {
     fn into_response(self) -> Response {
         let status = match &self {
-            EntryError::Access(_) | EntryError::NotPermitted => StatusCode::UNAUTHORIZED,
+            EntryError::Access(_) => StatusCode::UNAUTHORIZED,
+            EntryError::NotPermitted(fault) => {
+                StatusCode::from_u16(fault.status()).unwrap_or(StatusCode::UNAUTHORIZED)
+            }
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
             EntryError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -2,6 +2,7 @@
 //!
 //! The lock of a hall is taken under that of its room, never the other way round.
 
+mod options;
 mod people;
 mod show;
 mod track;
@@ -12,9 +13,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use livekit_protocol::{ParticipantUpdate, signal_response};
 use portunus_room::{PersonId, Room, State};
 
-use crate::config::LiveKitConfig;
 use crate::frame::Frame;
 use crate::ids::IdKind;
+use crate::rpc::Calls;
+pub(crate) use options::RoomOptions;
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
 pub(crate) use track::Track;
@@ -34,6 +36,9 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
+    /// The calls of participants by the services.
+    pub(crate) calls: Calls,
+    options: Mutex<RoomOptions>,
     people: Mutex<People>,
     /// Since when nobody is there.
     empty: Mutex<Emptiness>,
@@ -47,7 +52,7 @@ struct Emptiness {
 }
 
 impl Hall {
-    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool) -> Self {
+    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool, options: RoomOptions) -> Self {
         Hall {
             name: name.to_owned(),
             sid: IdKind::Room.random(),
@@ -55,13 +60,15 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
+            calls: Calls::default(),
+            options: Mutex::new(options),
             people: Mutex::default(),
             empty: Mutex::default(),
         }
     }
 
     /// Returns whether nobody needs it any more.
-    pub(crate) fn is_over(&self, config: &LiveKitConfig) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let (is_destroyed, is_used) = {
             let state = self.room.lock();
             (state.is_destroyed(), state.is_used())
@@ -73,10 +80,15 @@ impl Hall {
         }
         let since = *empty.since.get_or_insert_with(Instant::now);
         let limit = match empty.was_used {
-            true => config.departure_timeout,
-            false => config.empty_timeout,
+            true => self.options().departure_timeout,
+            false => self.options().empty_timeout,
         };
         is_destroyed || since.elapsed() >= limit
+    }
+
+    /// Locks the options.
+    pub(crate) fn options(&self) -> MutexGuard<'_, RoomOptions> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks what is known of the participants.

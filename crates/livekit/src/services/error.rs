@@ -14,6 +14,8 @@ pub enum Code {
     AlreadyExists,
     /// The path or the content type has no handler.
     BadRoute,
+    /// The operation has ended without a result.
+    Canceled,
     /// The caller's time is over.
     DeadlineExceeded,
     /// The state does not allow it.
@@ -47,6 +49,7 @@ impl Code {
             Code::Aborted => "aborted",
             Code::AlreadyExists => "already_exists",
             Code::BadRoute => "bad_route",
+            Code::Canceled => "canceled",
             Code::DeadlineExceeded => "deadline_exceeded",
             Code::FailedPrecondition => "failed_precondition",
             Code::Internal => "internal",
@@ -69,7 +72,7 @@ impl Code {
             Code::Unauthenticated => 401,
             Code::PermissionDenied => 403,
             Code::BadRoute | Code::NotFound => 404,
-            Code::DeadlineExceeded => 408,
+            Code::Canceled | Code::DeadlineExceeded => 408,
             Code::Aborted | Code::AlreadyExists => 409,
             Code::FailedPrecondition => 412,
             Code::ResourceExhausted => 429,

@@ -1,6 +1,5 @@
 //! The services: Twirp over HTTP, as LiveKit's server SDKs call it.
 
-mod cors;
 mod error;
 mod exchange;
 mod json;
@@ -9,7 +8,6 @@ mod room_service;
 mod rooms;
 mod router;
 
-pub use cors::allow_any_origin;
 pub use error::{Code, ServiceError};
 pub use rooms::{Answer, Rooms};
 pub use router::router;

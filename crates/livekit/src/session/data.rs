@@ -11,8 +11,8 @@ use super::input::Event;
 use super::member::{Member, Role};
 
 /// The labels of data channels.
-const RELIABLE: &str = "_reliable";
-const LOSSY: &str = "_lossy";
+pub(crate) const RELIABLE: &str = "_reliable";
+pub(crate) const LOSSY: &str = "_lossy";
 
 /// The longest message, in bytes.
 const MAX_PACKET: usize = 64 << 10;
@@ -61,6 +61,9 @@ impl Member {
             tracing::debug!("a data message is no packet");
             return;
         };
+        if self.hall.calls.take(&self.id, &packet) {
+            return;
+        }
         let people = self.hall.people();
         let Some(person) = people.get(&self.id) else {
             return;

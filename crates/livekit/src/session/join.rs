@@ -17,7 +17,7 @@ use super::wishes::Wishes;
 use super::{
     CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
 };
-use crate::access::Claims;
+use crate::token::Grants;
 use crate::hall::{Hall, Person, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
@@ -41,7 +41,7 @@ pub(crate) struct Joining<'a> {
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
     pub(crate) id: PersonId,
-    pub(crate) claims: Claims,
+    pub(crate) claims: Grants,
     pub(crate) permissions: Permissions,
     pub(crate) parameters: JoinParameters,
     pub(crate) requester: Requester,

@@ -21,6 +21,7 @@ use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use input::{Event, Input};
 pub(crate) use join::{JoinError, Joined, Joining};
 pub(crate) use member::{Described, Member, Role};

@@ -8,11 +8,9 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
-use crate::services::cors::allow_any_origin;
 use crate::services::exchange::Format;
 use crate::services::method::{self, Method};
 use crate::services::room_service::Call;
@@ -40,7 +38,6 @@ where
     let shared = Arc::new(Shared { rooms, keys });
     Router::new()
         .route("/twirp/{*method}", any(serve::<R, K>))
-        .layer(middleware::from_fn(allow_any_origin))
         .with_state(shared)
 }
 
