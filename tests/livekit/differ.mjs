@@ -45,7 +45,9 @@ export function compare(session, reference, subject) {
       add(a?.step ?? b?.step, 'step', a?.answer ?? a?.step, b?.answer ?? b?.step);
       break;
     }
-    walk(a.step, '', a.answer, b.answer);
+    // With another status all else differs as well.
+    if (a.answer?.status !== b.answer?.status) add(a.step, 'status', a.answer, b.answer);
+    else walk(a.step, '', a.answer, b.answer);
   }
   return found;
 }

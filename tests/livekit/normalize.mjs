@@ -41,6 +41,8 @@ export function normalize(value) {
     if (key === 'sdp') return sections(value);
     if (key === 'trickle' && Array.isArray(value)) return candidates(value);
     if (typeof value === 'string') return text(value);
+    // The order of codecs says nothing.
+    if (/^enabled_?(publish_?)?codecs$/i.test(key) && Array.isArray(value)) return value.map((it) => it.mime).sort().join(' ');
     // Lists of participants have no order.
     const byIdentity = (a, b) => (a.identity < b.identity ? -1 : 1);
     if (/participants$/i.test(key) && Array.isArray(value)) value = [...value].sort(byIdentity);

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, RawQuery, Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use portunus_core::Requester;
+use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
 use crate::frame::MAX_MESSAGE;
@@ -30,7 +31,19 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .with_state(door.clone());
     let keys = door.keys.clone();
     let router = router.merge(services::router(door, move || keys.clone()));
-    cors::with(router)
+    let router = cors::with(router);
+    Router::new().fallback_service(router.map_request(with_one_slash))
+}
+
+/// SDKs that are given a URL with a slash at its end ask for paths with two at their start.
+fn with_one_slash(mut request: Request) -> Request {
+    let uri = request.uri();
+    let rest = uri.path_and_query().and_then(|it| it.as_str().strip_prefix('/'));
+    let rest = rest.filter(|rest| rest.starts_with('/'));
+    if let Some(Ok(uri)) = rest.map(str::parse::<Uri>) {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// Returns the token of a request, from its header or its query.
@@ -140,5 +153,26 @@ async fn entered(
     match door.join(admitted, requester).await {
         Ok(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
         Err(error) => error.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn two_slashes_at_the_start_count_as_one() {
+        for (path, expected) in [
+            ("//twirp/a?b=//c", "/twirp/a?b=//c"),
+            ("/rtc//validate", "/rtc//validate"),
+            ("/", "/"),
+            ("//", "/"),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = path.parse().unwrap_or_default();
+            assert_eq!(with_one_slash(request).uri().to_string(), expected);
+        }
     }
 }
