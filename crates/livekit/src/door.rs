@@ -17,7 +17,7 @@ use crate::config::LiveKitConfig;
 use crate::hall::{Hall, RoomOptions, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::token::{Grants, JoinFault, Keys, TokenFault};
+use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault};
 use crate::session::{Event, JoinError, Joined, Joining, Permissions};
 use crate::edge;
 
@@ -29,6 +29,9 @@ const MAX_PUBLISHERS: u64 = 1_000_000;
 
 /// How often rooms are looked for that nobody is in.
 const CLEANING: Duration = Duration::from_secs(1);
+
+/// How often clients are told who speaks.
+const HEARING: Duration = Duration::from_millis(400);
 
 /// The LiveKit door of a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -57,6 +60,7 @@ impl fmt::Debug for Door {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) claims: Grants,
+    pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
     pub(crate) id: PersonId,
@@ -128,6 +132,7 @@ impl LiveKit {
         // It is opened once.
         let _ = self.door.gateway.set(gateway);
         tokio::spawn(clean(Arc::downgrade(&self.door)));
+        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
     }
 }
@@ -146,7 +151,8 @@ impl Door {
     ) -> Result<Admitted, EntryError> {
         let token = token.ok_or(JoinFault::NoGrant)?;
         let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
-        let claims = self.keys.verify(token, now)?.grants;
+        let verified = self.keys.verify(token, now)?;
+        let claims = verified.grants.clone();
         let grant = claims.video.clone().ok_or(JoinFault::NoGrant)?;
         let parameters = JoinParameters::read(query, v1)?;
         let room = claims.join()?.to_owned();
@@ -166,6 +172,7 @@ impl Door {
             permissions.permission.can_subscribe = false;
         }
         Ok(Admitted {
+            token: Renewal::new(self.keys.clone(), verified),
             permissions,
             room,
             id: identity.as_str().into(),
@@ -218,6 +225,7 @@ impl Door {
             hall,
             id: admitted.id,
             claims: admitted.claims,
+            token: admitted.token,
             permissions: admitted.permissions,
             parameters: admitted.parameters,
             requester,
@@ -340,5 +348,16 @@ async fn clean(door: Weak<Door>) {
         tokio::time::sleep(CLEANING).await;
         let Some(door) = door.upgrade() else { return };
         door.clean();
+    }
+}
+
+async fn tell_speakers(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(HEARING).await;
+        let Some(door) = door.upgrade() else { return };
+        let halls: Vec<Arc<Hall>> = door.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_speakers();
+        }
     }
 }

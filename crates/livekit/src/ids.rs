@@ -15,8 +15,6 @@ pub enum IdKind {
     Participant,
     /// A track.
     Track,
-    /// A node.
-    Node,
 }
 
 impl IdKind {
@@ -25,7 +23,6 @@ impl IdKind {
             IdKind::Room => "RM_",
             IdKind::Participant => "PA_",
             IdKind::Track => "TR_",
-            IdKind::Node => "ND_",
         }
     }
 

@@ -93,7 +93,8 @@ impl Link {
         sdp: &str,
         e2ee: bool,
     ) -> Result<(), LinkError> {
-        let jsep = json!({ "type": kind, "sdp": sdp, "e2ee": e2ee });
+        // The rids are in the order q, h, f.
+        let jsep = json!({ "type": kind, "sdp": sdp, "e2ee": e2ee, "rid_order": "lmh" });
         let message = json!({ "janus": "message", "body": {}, "jsep": jsep });
         self.on_handle(role, message).await.map(drop)
     }

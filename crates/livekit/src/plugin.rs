@@ -76,8 +76,11 @@ impl PluginHandle for PeerHandle {
             return Reply::Error("Only participants of LiveKit can use this".to_owned());
         };
         if let Some(jsep) = message.jsep {
-            let offer = message.offer;
-            member.describe(*role, Described { jsep, offer });
+            let described = Described {
+                jsep,
+                _offer: message.offer,
+            };
+            member.describe(*role, described);
         }
         Reply::Success(json!({}))
     }

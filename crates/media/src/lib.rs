@@ -54,7 +54,7 @@ pub use portunus_graph::{
     layer_number,
 };
 pub use portunus_rtc::bandwidth::Reason;
-pub use portunus_rtc::data::MAX_LABEL;
+pub use portunus_rtc::data::{DataOptions, MAX_LABEL, Reliability};
 pub use portunus_rtc::{Carrier, IceAttempt, IceCause, Path, RemoteCandidate, Scope, SelectedPair};
 pub use portunus_turn_client::{Fault as TurnFault, Login as TurnLogin};
 pub use settings::MediaSettings;

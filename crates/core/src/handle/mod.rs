@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use portunus_media::{
-    DataMessage, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
+    DataMessage, DataOptions, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
     TalkDetection, TrackRef,
 };
 use portunus_record::Recorder;
@@ -327,6 +327,13 @@ impl Handle {
     pub fn send_data(&self, message: DataMessage) {
         if let Some(peer) = self.peer() {
             self.shared.context.media.send_data(peer, message);
+        }
+    }
+
+    /// As [`Handle::send_data`]. If it opens the channel, that has these `options`.
+    pub fn send_data_with(&self, message: DataMessage, options: DataOptions) {
+        if let Some(peer) = self.peer() {
+            self.shared.context.media.send_data_with(peer, message, options);
         }
     }
 

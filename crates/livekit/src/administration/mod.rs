@@ -10,7 +10,7 @@ use portunus_room::{CreateError, PersonId};
 use prost::Message;
 
 use crate::door::{Door, EntryError};
-use crate::hall::{Hall, RoomOptions};
+use crate::hall::{Hall, Packet, RoomOptions};
 use crate::services::{Answer, Code, Rooms, ServiceError};
 use crate::session::{Input, LOSSY, Member, RELIABLE};
 
@@ -122,17 +122,7 @@ impl Rooms for Door {
             data_packet::Kind::Reliable => RELIABLE,
             data_packet::Kind::Lossy => LOSSY,
         };
-        let targets: Vec<Arc<Member>> = {
-            let people = hall.people();
-            let (identities, sids) = (&request.destination_identities, &request.destination_sids);
-            let is_meant = |member: &&Arc<Member>| {
-                let is_for_all = identities.is_empty() && sids.is_empty();
-                is_for_all
-                    || identities.iter().any(|it| it == member.id.as_str())
-                    || sids.contains(&member.sid)
-            };
-            people.members().filter(is_meant).cloned().collect()
-        };
+        let (to, targets) = targets(&hall, &request);
         let packet = lk::DataPacket {
             kind: request.kind,
             destination_identities: request.destination_identities.clone(),
@@ -146,10 +136,7 @@ impl Rooms for Door {
             })),
             ..lk::DataPacket::default()
         };
-        let bytes = packet.encode_to_vec();
-        for target in targets {
-            target.send_data(label, &bytes);
-        }
+        hall.deliver(label, of_server(to, packet.encode_to_vec()), &targets);
         Ok(())
     }
 
@@ -188,8 +175,38 @@ impl Rooms for Door {
         let hall = self.hall(&request.room)?;
         let member = member(&hall, &request.destination_identity)?;
         let (call, packet) = hall.calls.begin(&request)?;
-        member.send_data(RELIABLE, &packet);
+        let packet = of_server(vec![request.destination_identity], packet);
+        hall.deliver(RELIABLE, packet, &[member]);
         call.answer().await
+    }
+}
+
+/// Returns the participants that data is for, and their identities if they are named.
+fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
+    let (identities, sids) = (&request.destination_identities, &request.destination_sids);
+    let is_for_all = identities.is_empty() && sids.is_empty();
+    let is_named = |member: &Member| {
+        identities.iter().any(|it| it == member.id.as_str()) || sids.contains(&member.sid)
+    };
+    let people = hall.people();
+    let targets = people.members().filter(|it| is_for_all || is_named(it));
+    let targets: Vec<_> = targets.cloned().collect();
+    let mut to = Vec::new();
+    if !is_for_all {
+        to.clone_from(identities);
+        to.extend(targets.iter().map(|it| it.id.to_string()));
+    }
+    (to, targets)
+}
+
+/// Returns a message of the server itself.
+fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
+    Packet {
+        at: tokio::time::Instant::now(),
+        from: String::new(),
+        sequence: 0,
+        to,
+        bytes: bytes.into(),
     }
 }
 

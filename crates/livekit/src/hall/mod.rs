@@ -3,22 +3,26 @@
 //! The lock of a hall is taken under that of its room, never the other way round.
 
 mod options;
+mod packets;
 mod people;
 mod show;
+mod speaking;
 mod track;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use livekit_protocol::{ParticipantUpdate, signal_response};
+use livekit_protocol::{ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response};
 use portunus_room::{PersonId, Room, State};
 
 use crate::frame::Frame;
 use crate::ids::IdKind;
 use crate::rpc::Calls;
 pub(crate) use options::RoomOptions;
+pub(crate) use packets::{Packet, Packets};
 pub(crate) use people::{People, Person};
 pub(crate) use show::codecs;
+use speaking::Speaking;
 pub(crate) use track::Track;
 
 /// A room of this door.
@@ -42,6 +46,10 @@ pub(crate) struct Hall {
     people: Mutex<People>,
     /// Since when nobody is there.
     empty: Mutex<Emptiness>,
+    /// The reliable data messages of the last seconds.
+    packets: Mutex<Packets>,
+    /// Who was last told to speak.
+    speakers: Mutex<Speaking>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -64,6 +72,8 @@ impl Hall {
             options: Mutex::new(options),
             people: Mutex::default(),
             empty: Mutex::default(),
+            packets: Mutex::default(),
+            speakers: Mutex::default(),
         }
     }
 
@@ -94,6 +104,39 @@ impl Hall {
     /// Locks what is known of the participants.
     pub(crate) fn people(&self) -> MutexGuard<'_, People> {
         self.people.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the data messages of the last seconds. No other lock is taken under this one.
+    pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the clients who speaks, if that has changed.
+    pub(crate) fn tell_speakers(&self) {
+        let loud = Speaking::of(&self.room.lock());
+        let mut speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = speakers.change(loud);
+        drop(speakers);
+        if changes.is_empty() {
+            return;
+        }
+        let people = self.people();
+        let speaker = |(id, level): (PersonId, f32)| {
+            Some(SpeakerInfo {
+                sid: people.get(&id)?.sid.clone(),
+                level,
+                active: level > 0.0,
+            })
+        };
+        let speakers: Vec<SpeakerInfo> = changes.into_iter().filter_map(speaker).collect();
+        if speakers.is_empty() {
+            return;
+        }
+        let changed = SpeakersChanged { speakers };
+        let frame = Arc::new(Frame::new(signal_response::Message::SpeakersChanged(changed)));
+        for member in people.members() {
+            member.out.send(&frame);
+        }
     }
 
     /// Returns an update about one participant, or `None` if the others may not see it.

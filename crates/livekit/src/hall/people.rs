@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use livekit_protocol::{
-    DisconnectReason, ParticipantInfo, ParticipantPermission, participant_info,
+    ConnectionQuality, DisconnectReason, ParticipantInfo, ParticipantPermission,
+    SubscriptionPermission, participant_info,
 };
 use portunus_room::{PersonId, State, Stream};
 use portunus_rtp::Mid;
@@ -42,6 +43,10 @@ pub(crate) struct Person {
     pub(crate) client_protocol: i32,
     /// The features of its program.
     pub(crate) capabilities: Vec<i32>,
+    /// Who may subscribe to its tracks. `None` means all.
+    pub(crate) sharing: Option<SubscriptionPermission>,
+    /// The quality of its connection, once known.
+    pub(crate) quality: Option<ConnectionQuality>,
     /// Why it has left.
     pub(crate) disconnect_reason: DisconnectReason,
     /// Its tracks.
@@ -78,6 +83,8 @@ impl Person {
             },
             client_protocol: 0,
             capabilities: Vec::new(),
+            sharing: None,
+            quality: None,
             disconnect_reason: DisconnectReason::UnknownReason,
             tracks: Vec::new(),
             version: 0,
@@ -135,6 +142,12 @@ impl People {
     /// Returns the clients of this door.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.persons.values().filter_map(|it| it.member.as_ref())
+    }
+
+    /// Returns the quality of the connections where it is known, by the ids of sessions.
+    pub(crate) fn qualities(&self) -> impl Iterator<Item = (String, ConnectionQuality)> {
+        let persons = self.persons.values();
+        persons.filter_map(|person| Some((person.sid.clone(), person.quality?)))
     }
 
     /// Returns whether the others do not see a participant.

@@ -1,14 +1,17 @@
 //! Events of PeerConnections, and the messages of data channels.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use livekit_protocol::{DataPacket, data_packet};
+use livekit_protocol::{DataChannelReceiveState, DataPacket, data_packet};
 use portunus_core::HandleEvent;
-use portunus_media::{DataMessage, DataPayload};
+use portunus_media::{DataMessage, DataOptions, DataPayload, Reliability};
 use prost::Message;
+use tokio::time::Instant;
 
 use super::input::Event;
 use super::member::{Member, Role};
+use crate::hall::{Hall, Packet};
 
 /// The labels of data channels.
 pub(crate) const RELIABLE: &str = "_reliable";
@@ -22,7 +25,12 @@ impl Member {
     pub(crate) fn media_event(&self, role: Role, event: HandleEvent) {
         let room = &self.hall.room;
         match event {
-            HandleEvent::Up => self.happens(Event::Up(role)),
+            HandleEvent::Up => {
+                if role == Role::Subscriber {
+                    self.open_data();
+                }
+                self.happens(Event::Up(role));
+            }
             HandleEvent::Hangup(reason) => self.happens(Event::HungUp(role, reason)),
             HandleEvent::Data(message) => self.data(message),
             HandleEvent::Layer {
@@ -40,10 +48,13 @@ impl Member {
                 average,
             } => room.lock().heard(&self.id, mid, talking, average),
             HandleEvent::Speech { mid, activity } => room.lock().speech(&self.id, mid, activity),
-            HandleEvent::Media { .. }
-            | HandleEvent::SlowLink { .. }
-            | HandleEvent::Remb(_)
-            | HandleEvent::DataChannel { .. } => {}
+            // With one PeerConnection the client opens the channels.
+            HandleEvent::DataChannel { label, .. } => {
+                if role == self.receiving() && role == Role::Publisher && label == RELIABLE {
+                    self.open_data();
+                }
+            }
+            HandleEvent::Media { .. } | HandleEvent::SlowLink { .. } | HandleEvent::Remb(_) => {}
         }
     }
 
@@ -81,28 +92,77 @@ impl Member {
         };
         let bytes = signed(bytes, &packet, identity, &self.sid);
         let destinations = destinations(&packet);
-        let others = people.members().filter(|other| other.sid != self.sid);
-        let targets: Vec<Arc<Member>> = others
-            .filter(|other| {
-                destinations.is_empty()
-                    || destinations.iter().any(|it| it == other.id.as_str())
-            })
-            .cloned()
-            .collect();
+        let packet = Packet {
+            at: Instant::now(),
+            from: self.sid.clone(),
+            sequence: packet.sequence,
+            to: destinations.to_vec(),
+            bytes: bytes.into(),
+        };
+        let members = people.members();
+        let targets = members.filter(|other| packet.is_for(&other.id, &other.sid));
+        let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
-        for target in targets {
-            target.send_data(&message.label, &bytes);
+        self.hall.deliver(&message.label, packet, &targets);
+    }
+
+    /// Sends the reliable messages that have come since the client joined, now that it can get
+    /// them.
+    pub(crate) fn open_data(&self) {
+        let packets = self.hall.packets();
+        if self.has_data.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let missed = packets.since(self.joined);
+        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+            self.send_data(RELIABLE, &packet.bytes);
+        }
+    }
+
+    /// Sends the reliable messages again that the client has missed: `got` are the last ones of
+    /// each sender that it has.
+    pub(crate) fn repeat_data(&self, got: &[DataChannelReceiveState]) {
+        let got = got.iter().map(|it| (it.publisher_sid.clone(), it.last_seq));
+        let got = got.collect();
+        let packets = self.hall.packets();
+        let missed = packets.after(&got);
+        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+            self.send_data(RELIABLE, &packet.bytes);
         }
     }
 
     /// Sends a message to the client.
-    pub(crate) fn send_data(&self, label: &str, bytes: &[u8]) {
+    fn send_data(&self, label: &str, bytes: &[u8]) {
+        let options = match label {
+            LOSSY => DataOptions {
+                ordered: false,
+                reliability: Reliability::MaxRetransmits(0),
+            },
+            _ => DataOptions::default(),
+        };
+        let message = DataMessage {
+            label: label.to_owned(),
+            protocol: String::new(),
+            payload: DataPayload::Binary(bytes.to_vec()),
+        };
         if let Some(handle) = self.handle(self.receiving()) {
-            handle.send_data(DataMessage {
-                label: label.to_owned(),
-                protocol: String::new(),
-                payload: DataPayload::Binary(bytes.to_vec()),
-            });
+            handle.send_data_with(message, options);
+        }
+    }
+}
+
+impl Hall {
+    /// Sends a message to participants. A reliable one is kept for those whose channel is not open
+    /// yet.
+    pub(crate) fn deliver(&self, label: &str, packet: Packet, targets: &[Arc<Member>]) {
+        // Under the lock, so that a channel which is being opened misses nothing.
+        let mut packets = self.packets();
+        let open = targets.iter().filter(|it| it.has_data.load(Ordering::Acquire));
+        for target in open {
+            target.send_data(label, &packet.bytes);
+        }
+        if label == RELIABLE {
+            packets.keep(packet);
         }
     }
 }

@@ -13,11 +13,12 @@ use portunus_room::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
 use super::{
     CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
 };
-use crate::token::Grants;
+use crate::token::{Grants, Renewal};
 use crate::hall::{Hall, Person, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
@@ -42,6 +43,8 @@ pub(crate) struct Joining<'a> {
     pub(crate) hall: Arc<Hall>,
     pub(crate) id: PersonId,
     pub(crate) claims: Grants,
+    /// Makes tokens for reconnects.
+    pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) parameters: JoinParameters,
     pub(crate) requester: Requester,
@@ -99,6 +102,11 @@ impl Joining<'_> {
             was_up: false,
             deadline: Some((Instant::now() + CONNECT_LIMIT, DisconnectReason::JoinFailure)),
             gathering: None,
+            wanted: Wanted::default(),
+            balancing: None,
+            measuring: Instant::now() + MEASURING / 2,
+            refreshing: Instant::now(),
+            token: self.token.clone(),
             ended: None,
         };
         self.enter(&mut session)?;

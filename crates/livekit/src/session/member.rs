@@ -8,6 +8,7 @@ use portunus_core::{Handle, PendingOffer};
 use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::{Jsep, LocalJsep};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 
 use super::input::{Event, Input};
 use super::out::Out;
@@ -51,10 +52,16 @@ pub(crate) struct Member {
     pub(crate) wake: Notify,
     /// Whether its subscriptions have to be brought up to date.
     pub(crate) is_stale: AtomicBool,
+    /// Whether other layers of its tracks may be wanted.
+    pub(crate) is_unbalanced: AtomicBool,
     /// The number of the server's last offer.
     pub(crate) offers: AtomicU32,
     /// The number of the client's last reliable data message.
     sequence: AtomicU32,
+    /// When it joined.
+    pub(crate) joined: Instant,
+    /// Whether its data channels are open.
+    pub(crate) has_data: AtomicBool,
     publisher: Ends,
     subscriber: Ends,
 }
@@ -71,7 +78,7 @@ struct Ends {
 pub(crate) struct Described {
     pub(crate) jsep: Jsep,
     /// Keeps an offer until it is answered.
-    pub(crate) offer: Option<PendingOffer>,
+    pub(crate) _offer: Option<PendingOffer>,
 }
 
 impl Member {
@@ -92,7 +99,10 @@ impl Member {
             sequence: AtomicU32::new(0),
             wake: Notify::new(),
             is_stale: AtomicBool::new(false),
+            is_unbalanced: AtomicBool::new(false),
             offers: AtomicU32::new(0),
+            joined: Instant::now(),
+            has_data: AtomicBool::new(false),
             publisher: Ends::default(),
             subscriber: Ends::default(),
         }

@@ -8,7 +8,9 @@ mod out;
 mod peer;
 mod permissions;
 mod publish;
+mod quality;
 mod requests;
+mod sharing;
 mod subscribe;
 mod wishes;
 
@@ -16,7 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use livekit_protocol::{ClientInfo, DisconnectReason, leave_request, participant_info};
+use livekit_protocol::{
+    ClientInfo, DisconnectReason, leave_request, participant_info, signal_response,
+};
+use portunus_room::{Connection, PersonId};
 use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -31,8 +36,10 @@ pub(crate) use permissions::Permissions;
 
 use crate::hall::now_ms;
 use crate::link::Link;
+use crate::token::Renewal;
 use peer::Peer;
 use publish::Unbound;
+use quality::{Wanted, unbalance_all};
 use wishes::Wishes;
 
 /// How long a participant may take until its media can flow.
@@ -43,6 +50,9 @@ const RESUME_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long changes of subscriptions are gathered for one offer.
 const GATHERING: Duration = Duration::from_millis(10);
+
+/// How often a client gets another token.
+const REFRESHING: Duration = Duration::from_secs(300);
 
 /// The number of requests that wait for a session.
 const INPUTS: usize = 64;
@@ -72,6 +82,16 @@ pub(crate) struct Session {
     deadline: Option<(Instant, DisconnectReason)>,
     /// When its subscriptions are brought up to date.
     gathering: Option<Instant>,
+    /// The layers of its tracks that are wanted.
+    wanted: Wanted,
+    /// When it is looked at which layers are wanted.
+    balancing: Option<Instant>,
+    /// When the quality of its connection is looked at.
+    measuring: Instant,
+    /// When its client gets another token.
+    refreshing: Instant,
+    /// Makes its tokens.
+    token: Renewal,
     /// Why it ends.
     ended: Option<DisconnectReason>,
 }
@@ -87,7 +107,7 @@ impl Session {
                 Some(event) = events.recv() => self.happened(event),
                 () = member.wake.notified() => self.woken(),
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
-                    self.tick(Instant::now());
+                    self.tick(Instant::now()).await;
                 }
                 Some(input) = inputs.recv() => {
                     self.request(input).await;
@@ -99,16 +119,21 @@ impl Session {
 
     fn next_deadline(&self) -> Option<Instant> {
         let deadline = self.deadline.map(|(deadline, _)| deadline);
-        deadline.into_iter().chain(self.gathering).min()
+        let regular = [self.measuring, self.refreshing];
+        let others = deadline.into_iter().chain(self.gathering).chain(self.balancing);
+        others.chain(regular).min()
     }
 
     fn woken(&mut self) {
         if self.member.is_stale.load(Ordering::Acquire) && self.gathering.is_none() {
             self.gathering = Some(Instant::now() + GATHERING);
         }
+        if self.member.is_unbalanced.load(Ordering::Acquire) {
+            self.balancing = Some(Instant::now() + GATHERING);
+        }
     }
 
-    fn tick(&mut self, now: Instant) {
+    async fn tick(&mut self, now: Instant) {
         if let Some((deadline, reason)) = self.deadline
             && deadline <= now
         {
@@ -118,6 +143,25 @@ impl Session {
             self.gathering = None;
             self.member.is_stale.store(false, Ordering::Release);
             self.reconcile();
+        }
+        if self.balancing.is_some_and(|time| time <= now) {
+            self.balancing = None;
+            self.balance(now);
+        }
+        if self.refreshing <= now {
+            self.refresh_token();
+        }
+        if self.measuring <= now {
+            self.measure().await;
+        }
+    }
+
+    /// Sends the client a token for reconnects.
+    fn refresh_token(&mut self) {
+        self.refreshing = Instant::now() + REFRESHING;
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        if let Some(token) = self.token.renew(now) {
+            self.send(signal_response::Message::RefreshToken(token));
         }
     }
 
@@ -184,6 +228,7 @@ impl Session {
         hall.tell(&state, &self.member.id);
         drop(state);
         self.member.is_behind();
+        self.tell_qualities();
     }
 
     /// Has the client resume, because media does not flow any more.
@@ -221,11 +266,13 @@ impl Session {
         let (member, hall) = (&self.member, &self.member.hall);
         member.out.close();
         let mut state = hall.room.lock();
+        let feeds: Vec<PersonId> = state.feeds().cloned().collect();
         if let Some(subscriber) = &self.subscriber {
-            state.leave_subscriber(portunus_room::Connection::id(&**subscriber));
+            state.leave_subscriber(subscriber.id());
         }
-        let own = portunus_room::Connection::id(&*self.publisher);
+        let own = self.publisher.id();
         state.leave_subscriber(own);
+        unbalance_all(hall, feeds.iter());
         {
             let mut people = hall.people();
             if let Some(person) = people.get_mut(&member.id)

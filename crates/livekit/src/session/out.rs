@@ -43,6 +43,11 @@ impl Out {
         }
     }
 
+    /// Returns whether this is the number of the present connection.
+    pub(crate) fn is_present(&self, generation: u64) -> bool {
+        self.current().generation == generation
+    }
+
     /// Closes the connection once everything is sent.
     pub(crate) fn close(&self) {
         self.current().sender = None;

@@ -143,6 +143,10 @@ impl Client for Peer {
     fn hears_joins(&self) -> bool {
         true
     }
+
+    fn hears_speech(&self) -> bool {
+        true
+    }
 }
 
 impl Peer {

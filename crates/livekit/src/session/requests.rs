@@ -1,7 +1,7 @@
 //! The requests of a client.
 
 use livekit_protocol::{
-    DisconnectReason, Ping, Pong, ReconnectResponse, RequestResponse, SimulateScenario, SyncState,
+    AddTrackRequest, DisconnectReason, Ping, Pong, ReconnectResponse, RequestResponse, SimulateScenario, SyncState,
     TrickleRequest, UpdateParticipantMetadata, leave_request, request_response, signal_request,
     signal_response, simulate_scenario,
 };
@@ -22,6 +22,10 @@ impl Session {
     /// Serves a request.
     pub(super) async fn request(&mut self, input: Input) {
         use signal_request::Message;
+        // The rest of a connection that the client has replaced.
+        if !self.member.out.is_present(input.generation) {
+            return;
+        }
         let Some(message) = input.request.message else {
             return;
         };
@@ -41,15 +45,36 @@ impl Session {
             Message::UpdateMetadata(update) => self.update_metadata(update),
             // The media plane sees what the client sends.
             Message::UpdateLayers(_) => {}
-            Message::SubscriptionPermission(_)
-            | Message::UpdateAudioTrack(_)
-            | Message::UpdateVideoTrack(_)
-            | Message::PublishDataTrackRequest(_)
+            Message::SubscriptionPermission(permission) => self.share(permission),
+            Message::UpdateAudioTrack(update) => self.change_track(&update.track_sid, |it| {
+                it.audio_features.clone_from(&update.features);
+            }),
+            Message::UpdateVideoTrack(update) => self.change_track(&update.track_sid, |it| {
+                (it.width, it.height) = (update.width, update.height);
+            }),
+            // There are no data tracks here.
+            Message::PublishDataTrackRequest(_)
             | Message::UnpublishDataTrackRequest(_)
             | Message::UpdateDataSubscription(_)
             | Message::StoreDataBlobRequest(_)
             | Message::GetDataBlobRequest(_) => {}
         }
+    }
+
+    /// Changes the description of a published track.
+    fn change_track(&self, sid: &str, change: impl FnOnce(&mut AddTrackRequest)) {
+        let hall = &self.member.hall;
+        let state = hall.room.lock();
+        {
+            let mut people = hall.people();
+            let person = people.get_mut(&self.member.id);
+            let mut tracks = person.into_iter().flat_map(|person| &mut person.tracks);
+            let Some(track) = tracks.find(|track| track.sid == sid) else {
+                return;
+            };
+            change(&mut track.request);
+        }
+        hall.tell(&state, &self.member.id);
     }
 
     pub(super) fn send(&self, message: signal_response::Message) {
@@ -207,8 +232,9 @@ impl Session {
             return;
         }
         if let Some(subscription) = &sync.subscription {
-            self.subscription(subscription);
+            self.resubscription(subscription);
         }
+        self.member.repeat_data(&sync.datachannel_receive_states);
     }
 
     /// Plays a fault for a test of the client.

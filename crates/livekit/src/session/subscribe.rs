@@ -12,8 +12,9 @@ use portunus_room::{
 };
 use portunus_rtp::Mid;
 
+use super::quality::{unbalance, unbalance_all};
 use super::{Role, Session, leave};
-use crate::hall::Hall;
+use crate::hall::{Hall, Track};
 
 /// A track that a client receives or should receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,7 +26,7 @@ struct Target {
 impl Session {
     /// Returns the streams that the client should receive.
     pub(super) fn wanted(&self, state: &State) -> Vec<Subscribe> {
-        let (hall, own) = (&self.member.hall, &self.member.id);
+        let own = &self.member.id;
         if !self.permissions().can_subscribe {
             return Vec::new();
         }
@@ -34,7 +35,7 @@ impl Session {
             let Some(publication) = state.published(feed) else {
                 continue;
             };
-            for (mid, track) in hall.people().tracks(state, feed) {
+            for (mid, track) in self.shared_tracks(state, feed) {
                 if !self.wishes.wants(&track.sid) {
                     continue;
                 }
@@ -50,6 +51,18 @@ impl Session {
             }
         }
         wanted
+    }
+
+    /// Returns the tracks of a publisher that the client may receive.
+    fn shared_tracks(&self, state: &State, feed: &PersonId) -> Vec<(Mid, Track)> {
+        let mut people = self.member.hall.people();
+        let mut tracks = people.tracks(state, feed);
+        let (id, sid) = (&self.member.id, &self.member.sid);
+        tracks.retain(|(_, track)| {
+            let person = people.get(feed);
+            person.is_some_and(|person| person.shares(&track.sid, id, sid))
+        });
+        tracks
     }
 
     /// Subscribes to the tracks that the client should receive, and to no others.
@@ -79,6 +92,8 @@ impl Session {
             self.ask_for_lines(&state);
             return;
         }
+        let feeds = received.symmetric_difference(&targets);
+        let feeds: HashSet<PersonId> = feeds.map(|target| target.feed.clone()).collect();
         let change = Change {
             subscribe: wanted,
             unsubscribe,
@@ -88,6 +103,7 @@ impl Session {
             Ok(Outcome::Done | Outcome::Later) => {}
             Err(refusal) => tracing::debug!(%refusal, "a participant cannot subscribe"),
         }
+        unbalance_all(&hall, feeds.iter());
         self.ask_for_lines(&state);
     }
 
@@ -176,6 +192,15 @@ impl Session {
         self.reconcile();
     }
 
+    /// Takes the wishes of a client that resumes: with auto-subscription it names the tracks that
+    /// it does not want.
+    pub(super) fn resubscription(&mut self, update: &UpdateSubscription) {
+        for sid in &update.track_sids {
+            self.wishes.subscribe(sid, update.subscribe);
+        }
+        self.reconcile();
+    }
+
     /// Notes how the client wants tracks.
     pub(super) fn track_settings(&mut self, settings: &UpdateTrackSettings) {
         for sid in &settings.track_sids {
@@ -213,6 +238,7 @@ impl Session {
         if let Err(refusal) = state.configure_subscriber(key, &configure) {
             tracing::debug!(%refusal, "settings of tracks are refused");
         }
+        unbalance(&hall, &state, key);
     }
 }
 

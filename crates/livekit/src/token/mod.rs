@@ -2,6 +2,7 @@
 
 mod fault;
 mod grants;
+mod renewal;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub use fault::{InvalidToken, JoinFault, TokenFault};
 pub use grants::{Grants, SipGrant, VideoGrant};
+pub use renewal::Renewal;
 
 /// The largest difference between the clocks of the issuer and the server, in seconds.
 const LEEWAY: u64 = 60;

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::backlog::BacklogPlace;
 use crate::capture::{Capturing, NewCapture};
-use crate::{CaptureError, DataMessage, PeerStats, TalkDetection};
+use crate::{CaptureError, DataMessage, DataOptions, PeerStats, TalkDetection};
 
 /// A command that concerns a peer.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) enum PeerCommand {
     },
     SendData {
         message: DataMessage,
+        /// The options of the channel, if it has to be opened.
+        options: DataOptions,
         /// The place of the message among those that wait for the worker.
         held: BacklogPlace,
     },

@@ -6,7 +6,7 @@ use portunus_graph::{PeerId, TalkDetection, TrackRef};
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 
 use super::MediaPlane;
-use crate::DataMessage;
+use crate::{DataMessage, DataOptions};
 use crate::backlog::Backlog;
 use crate::command::{Command, PeerCommand};
 use crate::user_fragment::with_worker;
@@ -127,6 +127,11 @@ impl MediaPlane {
     /// Sends a message on the data channel with its label, and opens the channel if there is none.
     /// The message is dropped and counted if too many wait for the worker.
     pub fn send_data(&self, peer: PeerId, message: DataMessage) {
+        self.send_data_with(peer, message, DataOptions::default());
+    }
+
+    /// As [`Self::send_data`]. If it opens the channel, that has these `options`.
+    pub fn send_data_with(&self, peer: PeerId, message: DataMessage, options: DataOptions) {
         let size = message.size().saturating_add(size_of::<Command>());
         let port = self.shared.workers.get(usize::from(peer.worker));
         let held = match port {
@@ -134,7 +139,14 @@ impl MediaPlane {
             None => Backlog::default().hold(size, MAX_MESSAGE_BYTES),
         };
         match (held, port) {
-            (Some(held), _) => self.send(peer, PeerCommand::SendData { message, held }),
+            (Some(held), _) => {
+                let command = PeerCommand::SendData {
+                    message,
+                    options,
+                    held,
+                };
+                self.send(peer, command);
+            }
             (None, Some(port)) => port.totals.message_refused(),
             (None, None) => {}
         }

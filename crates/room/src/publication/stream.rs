@@ -147,6 +147,11 @@ impl Stream {
         }
     }
 
+    /// Returns whether it is sent to other servers or programs.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        !self.forwarders.is_empty()
+    }
+
     /// Returns whether its media is relayed.
     pub fn is_open(&self) -> bool {
         !self.disabled && self.gate.send && !self.gate.muted

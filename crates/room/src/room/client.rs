@@ -27,6 +27,11 @@ pub trait Client: Connection {
     fn hears_joins(&self) -> bool {
         false
     }
+
+    /// Returns whether its door reads [`State::speaking`], so that speech has to be measured.
+    fn hears_speech(&self) -> bool {
+        false
+    }
 }
 
 /// The observers of the server.
@@ -79,16 +84,27 @@ impl fmt::Debug for Told<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     participants: HashMap<PersonId, Arc<dyn Client>>,
+    /// The number of participants whose door reads who speaks.
+    listeners: usize,
     subscribers: HashMap<ConnectionId, Arc<dyn Client>>,
 }
 
 impl Clients {
     pub(super) fn add_participant(&mut self, id: PersonId, client: Arc<dyn Client>) {
+        self.remove_participant(&id);
+        self.listeners += usize::from(client.hears_speech());
         self.participants.insert(id, client);
     }
 
+    /// Returns whether the door of a participant reads who speaks.
+    pub(super) const fn hear_speech(&self) -> bool {
+        self.listeners > 0
+    }
+
     pub(super) fn remove_participant(&mut self, id: &PersonId) -> Option<Arc<dyn Client>> {
-        self.participants.remove(id)
+        let client = self.participants.remove(id)?;
+        self.listeners -= usize::from(client.hears_speech());
+        Some(client)
     }
 
     pub(super) fn participant(&self, id: &PersonId) -> Option<&dyn Client> {

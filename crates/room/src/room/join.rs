@@ -42,6 +42,7 @@ impl State {
         };
         self.roster.add(person);
         self.clients.add_participant(id.clone(), client);
+        self.measure_speech();
         match self.settings.notify_joining {
             true => self.tell_others(&id, Notice::Joining(&id)),
             false => self.tell_join(&id),

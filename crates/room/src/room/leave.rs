@@ -97,6 +97,7 @@ impl State {
     pub(super) fn remove(&mut self, id: &PersonId) -> Option<Participant> {
         let person = self.roster.remove(id)?;
         self.clients.remove_participant(id);
+        self.measure_speech();
         self.subscriptions.disown(id);
         Some(person)
     }

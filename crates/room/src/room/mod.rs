@@ -177,6 +177,17 @@ impl State {
         self.subscriptions.receivers(feed, stream)
     }
 
+    /// Returns the highest layer of a stream that anybody receives, or `None` if nobody does. A
+    /// recording counts as the highest one.
+    pub fn wanted_layer(&self, feed: &PersonId, stream: &Stream) -> Option<u8> {
+        let publication = self.publications.get(feed)?;
+        let is_kept = publication.recorded(stream).is_some() || stream.is_forwarded();
+        match is_kept {
+            true => Some(u8::MAX),
+            false => self.subscriptions.wanted_layer(feed, stream),
+        }
+    }
+
     /// Adds the room's placeholder publisher, if it has one, under a free id. Sends no notice.
     pub fn add_dummy(&mut self, id: PersonId) {
         let Some(dummy) = &self.settings.dummy else {

@@ -47,9 +47,17 @@ impl State {
         self.reseat_followers(true);
     }
 
+    /// Returns who speaks now, with the activity of each stream. Speech is measured while a client
+    /// [hears it](crate::Client::hears_speech).
+    pub fn speaking(&self) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
+        self.speakers.present(Instant::now())
+    }
+
     /// Measures speech while the room or a subscription needs the speakers.
     pub(super) fn measure_speech(&mut self) {
-        let wanted = self.settings.dominant_speaker || self.subscriptions.most_followed().is_some();
+        let wanted = self.settings.dominant_speaker
+            || self.subscriptions.most_followed().is_some()
+            || self.clients.hear_speech();
         if !self.speakers.measure(wanted) {
             return;
         }

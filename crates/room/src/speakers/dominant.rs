@@ -77,6 +77,14 @@ impl Dominant {
         self.now.as_ref().map(|(id, _)| id)
     }
 
+    /// Returns who speaks now, with the activity of each stream.
+    pub(super) fn present(&self, now: Instant) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
+        let fresh = move |at: &Instant| now.duration_since(*at) < FRESH;
+        let heard = self.heard.iter();
+        let heard = heard.filter(move |(_, (_, at))| fresh(at));
+        heard.map(|((id, _), (activity, _))| (id, *activity))
+    }
+
     /// Returns the present activity of somebody, on the stream with the most of it.
     fn activity_of(&self, id: &PersonId, now: Instant) -> SpeechActivity {
         let own = self.heard.iter().filter(|((known, _), _)| known == id);

@@ -43,6 +43,11 @@ impl Speakers {
         self.recent.retain(|known| known != id);
     }
 
+    /// Returns who speaks now, with the activity of each stream.
+    pub(crate) fn present(&self, now: Instant) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
+        self.dominant.present(now)
+    }
+
     /// Returns the dominant speaker.
     pub(crate) fn dominant(&self) -> Option<&PersonId> {
         self.dominant.id()

@@ -11,7 +11,7 @@ use super::negotiation::{Negotiation, Offer};
 use super::seat::{Seat, SeatPlace};
 use super::seating::{Follow, Seating};
 use super::taking::Waiting;
-use crate::publication::{Publication, Publications, Stream};
+use crate::publication::{Layering, Publication, Publications, Stream};
 use crate::{Connection, PersonId, Refusal, RoomSettings};
 
 /// A subscription: an m-line for each received stream, on one PeerConnection.
@@ -280,6 +280,17 @@ impl Subscriber {
             }
         }
         received
+    }
+
+    /// Returns the highest layer that it requests of a stream, or `None` if it is not relayed.
+    pub(super) fn wanted_layer(&self, feed: &PersonId, stream: &Stream) -> Option<u8> {
+        let lines = self.lines.iter().filter(|line| self.is_open() && line.send);
+        let lines = lines.filter(|line| line.receives(feed, stream));
+        let layers = lines.map(|line| match stream.format.layering() {
+            Layering::Svc => line.requested.spatial_layer,
+            Layering::Simulcast | Layering::Single => line.requested.substream,
+        });
+        layers.max()
     }
 
     /// Returns the number of m-lines that receive a stream.

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use portunus_rtp::Mid;
+use portunus_rtp::{ExtensionKind, Mid};
 use portunus_sdp::{AnswerOptions, CodecName, Description, Direction, Kind, Media, Msid};
 
 use super::line::Line;
@@ -170,7 +170,7 @@ impl Subscriber {
     ) -> Media {
         let connection = self.connection.clone();
         let Some(line) = self.lines.get_mut(index) else {
-            return inactive(offered);
+            return inactive(offered, room);
         };
         line.takes = true;
         if line.is_empty()
@@ -193,7 +193,7 @@ impl Subscriber {
         line.vacant = line.is_empty();
         line.ready = media.is_some();
         let Some(mut media) = media else {
-            return inactive(offered);
+            return inactive(offered, room);
         };
         let own = line.source().and_then(|(feed, mid)| connection.msid(feed, mid));
         media.msid = own.or(Some(Msid {
@@ -221,7 +221,7 @@ fn answered_with(
     profile: Option<String>,
     room: &RoomSettings,
 ) -> Option<Media> {
-    let mut options = answer_options(room, codec, Direction::SendOnly);
+    let mut options = line_options(room, codec, Direction::SendOnly);
     if profile.is_some() {
         options.video.profile = profile;
     }
@@ -229,9 +229,19 @@ fn answered_with(
 }
 
 /// Keeps an m-line without a stream.
-fn inactive(offered: &Media) -> Media {
-    let mut options = AnswerOptions::default();
-    options.audio.direction = Direction::Inactive;
-    options.video.direction = Direction::Inactive;
-    single(offered, &options).unwrap_or_else(|| offered.refused())
+fn inactive(offered: &Media, room: &RoomSettings) -> Media {
+    let codecs = room.codecs(offered.kind).iter();
+    let options = codecs.map(|codec| line_options(room, *codec, Direction::Inactive));
+    let mut answers = options.filter_map(|options| single(offered, &options));
+    answers.next().unwrap_or_else(|| offered.refused())
+}
+
+/// Returns the options of an answer. Browsers offer an extension on a new m-line only if the former
+/// ones have it, so all have those of publishers.
+fn line_options(room: &RoomSettings, codec: CodecName, direction: Direction) -> AnswerOptions {
+    let mut options = answer_options(room, codec, direction);
+    let more = [ExtensionKind::AbsSendTime, ExtensionKind::Rid, ExtensionKind::RepairedRid];
+    let more = more.iter().filter(|_| codec.kind() == Kind::Video);
+    options.extensions.extend(more);
+    options
 }

@@ -41,8 +41,12 @@ impl Worker {
             PeerCommand::MeasureSpeech { mid, wanted } => {
                 peers.measure_speech(TrackRef { peer: id, mid }, wanted);
             }
-            PeerCommand::SendData { message, held } => {
-                self.send_data(id, &message, now);
+            PeerCommand::SendData {
+                message,
+                options,
+                held,
+            } => {
+                self.send_data(id, &message, options, now);
                 drop(held);
             }
             PeerCommand::Stats(reply) => {
@@ -146,7 +150,13 @@ impl Worker {
         self.peers.touch(slot);
     }
 
-    fn send_data(&mut self, id: PeerId, message: &DataMessage, now: Instant) {
+    fn send_data(
+        &mut self,
+        id: PeerId,
+        message: &DataMessage,
+        options: DataOptions,
+        now: Instant,
+    ) {
         let Some(slot) = self.peers.slot(id) else {
             return;
         };
@@ -158,7 +168,6 @@ impl Worker {
             DataPayload::Binary(bytes) => RtcPayload::Binary(bytes),
         };
         let transport = &mut peer.connection.transport;
-        let options = DataOptions::default();
         if let Err(error) =
             transport.send_data(&message.label, &message.protocol, payload, options, now)
         {

@@ -1,0 +1,256 @@
+//! The layers that a publisher has to send, and the quality of its connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use livekit_protocol::{
+    ConnectionQuality, ConnectionQualityInfo, ConnectionQualityUpdate, SubscribedCodec,
+    SubscribedQuality, SubscribedQualityUpdate, VideoQuality, signal_response,
+};
+use portunus_media::PeerStats;
+use portunus_room::{ConnectionId, PersonId, State};
+use portunus_sdp::Kind;
+use tokio::time::Instant;
+
+use super::{Role, Session};
+use crate::frame::Frame;
+use crate::hall::Hall;
+
+/// How long a layer that nobody wants any more is sent on.
+const LOWERING: Duration = Duration::from_secs(5);
+
+/// How often the quality of the connection is looked at.
+pub(super) const MEASURING: Duration = Duration::from_secs(5);
+
+/// The qualities with the numbers of their layers.
+const QUALITIES: [(VideoQuality, u8); 3] = [
+    (VideoQuality::Low, 0),
+    (VideoQuality::Medium, 1),
+    (VideoQuality::High, 2),
+];
+
+/// The layers of the published tracks that subscribers want, as the client knows them.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    known: HashMap<String, Known>,
+}
+
+/// The layers of a track that the client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    /// The highest layer, or `None` if nobody wants the track.
+    layer: Option<u8>,
+    /// When less was wanted first.
+    lower_since: Option<Instant>,
+}
+
+impl Wanted {
+    /// Takes the layer that is wanted now. Returns whether the client has to be told: of more at
+    /// once, of less after a while.
+    fn change(&mut self, sid: &str, layer: Option<u8>, now: Instant) -> bool {
+        let Some(known) = self.known.get_mut(sid) else {
+            let lower_since = None;
+            self.known.insert(sid.to_owned(), Known { layer, lower_since });
+            return true;
+        };
+        if layer >= known.layer {
+            let is_new = layer > known.layer;
+            (known.layer, known.lower_since) = (layer, None);
+            return is_new;
+        }
+        let since = *known.lower_since.get_or_insert(now);
+        let is_over = now.duration_since(since) >= LOWERING;
+        if is_over {
+            (known.layer, known.lower_since) = (layer, None);
+        }
+        is_over
+    }
+
+    /// Returns when less will be told, unless more is wanted by then.
+    fn deadline(&self) -> Option<Instant> {
+        let since = self.known.values().filter_map(|known| known.lower_since);
+        since.min().map(|since| since + LOWERING)
+    }
+}
+
+impl Session {
+    /// Tells the client which layers of its tracks are wanted.
+    pub(super) fn balance(&mut self, now: Instant) {
+        self.member.is_unbalanced.store(false, Ordering::Release);
+        let hall = self.member.hall.clone();
+        let state = hall.room.lock();
+        let Some(publication) = state.published(&self.member.id) else {
+            return;
+        };
+        let people = hall.people();
+        let Some(person) = people.get(&self.member.id) else {
+            return;
+        };
+        let videos = publication.streams().iter();
+        for stream in videos.filter(|it| it.kind == Kind::Video && !it.disabled) {
+            let Some(track) = person.track_of(stream.mid) else {
+                continue;
+            };
+            let layer = state.wanted_layer(&self.member.id, stream);
+            let layer = layer.map(|layer| layer.min(2));
+            if self.wanted.change(&track.sid, layer, now) {
+                let codec = stream.format.codec.map_or("", |codec| codec.name());
+                let update = quality_update(&track.sid, codec, layer);
+                let message = signal_response::Message::SubscribedQualityUpdate(update);
+                self.member.out.message(message);
+            }
+        }
+        self.balancing = self.wanted.deadline();
+    }
+
+    /// Looks at the quality of the connection.
+    pub(super) async fn measure(&mut self) {
+        self.measuring = Instant::now() + MEASURING;
+        if !self.was_up {
+            return;
+        }
+        let mut worst = ConnectionQuality::Excellent;
+        for role in [Role::Publisher, Role::Subscriber] {
+            let Some(handle) = self.member.handle(role) else {
+                continue;
+            };
+            if let Some(stats) = handle.stats().await {
+                worst = worse(worst, quality(&stats));
+            }
+        }
+        let hall = self.member.hall.clone();
+        let mut people = hall.people();
+        let Some(person) = people.get_mut(&self.member.id) else {
+            return;
+        };
+        if std::mem::replace(&mut person.quality, Some(worst)) == Some(worst) {
+            return;
+        }
+        let frame = quality_frame(vec![(person.sid.clone(), worst)]);
+        for member in people.members() {
+            member.out.send(&frame);
+        }
+    }
+
+    /// Tells the client the quality of the others' connections.
+    pub(super) fn tell_qualities(&self) {
+        let people = self.member.hall.people();
+        let known: Vec<_> = people.qualities().collect();
+        if !known.is_empty() {
+            self.member.out.send(&quality_frame(known));
+        }
+    }
+}
+
+/// Has the publishers of a subscription tell their clients which layers are wanted.
+pub(super) fn unbalance(hall: &Hall, state: &State, key: ConnectionId) {
+    let subscriber = state.subscriber(key);
+    let lines = subscriber.into_iter().flat_map(|it| &it.lines);
+    let sources = lines.filter_map(|line| line.source());
+    let mut feeds: Vec<&PersonId> = sources.map(|(feed, _)| feed).collect();
+    feeds.sort_unstable();
+    feeds.dedup();
+    unbalance_all(hall, feeds.into_iter());
+}
+
+/// Has publishers tell their clients which layers are wanted.
+pub(super) fn unbalance_all<'a>(hall: &Hall, feeds: impl Iterator<Item = &'a PersonId>) {
+    let people = hall.people();
+    for feed in feeds {
+        let member = people.get(feed).and_then(|person| person.member.as_ref());
+        if let Some(member) = member {
+            member.is_unbalanced.store(true, Ordering::Release);
+            member.wake.notify_one();
+        }
+    }
+}
+
+fn quality_update(sid: &str, codec: &str, layer: Option<u8>) -> SubscribedQualityUpdate {
+    let quality = |(quality, number): (VideoQuality, u8)| SubscribedQuality {
+        quality: quality.into(),
+        enabled: layer.is_some_and(|layer| number <= layer),
+    };
+    let qualities: Vec<_> = QUALITIES.into_iter().map(quality).collect();
+    SubscribedQualityUpdate {
+        track_sid: sid.to_owned(),
+        subscribed_qualities: qualities.clone(),
+        subscribed_codecs: vec![SubscribedCodec {
+            codec: codec.to_owned(),
+            qualities,
+        }],
+    }
+}
+
+fn quality_frame(qualities: Vec<(String, ConnectionQuality)>) -> Arc<Frame> {
+    let info = |(sid, quality): (String, ConnectionQuality)| ConnectionQualityInfo {
+        participant_sid: sid,
+        quality: quality.into(),
+        score: match quality {
+            ConnectionQuality::Excellent => 4.5,
+            ConnectionQuality::Good => 3.8,
+            ConnectionQuality::Poor => 2.0,
+            ConnectionQuality::Lost => 0.0,
+        },
+    };
+    let updates = qualities.into_iter().map(info).collect();
+    let update = ConnectionQualityUpdate { updates };
+    Arc::new(Frame::new(signal_response::Message::ConnectionQuality(update)))
+}
+
+/// Returns the quality of a PeerConnection by the packets that are not repaired.
+fn quality(stats: &PeerStats) -> ConnectionQuality {
+    let streams = stats.media.iter().flat_map(|media| {
+        let sent = std::iter::once(&media.sent).filter(|_| media.send);
+        media.received.iter().filter(|_| media.receive).chain(sent)
+    });
+    let used = streams.filter(|stream| stream.packets > 0);
+    let worst = used.map(|stream| stream.media_link_quality).min();
+    match worst {
+        Some(0..=85) => ConnectionQuality::Poor,
+        Some(86..=97) => ConnectionQuality::Good,
+        Some(_) | None => ConnectionQuality::Excellent,
+    }
+}
+
+fn worse(one: ConnectionQuality, other: ConnectionQuality) -> ConnectionQuality {
+    let rank = |quality| match quality {
+        ConnectionQuality::Lost => 0,
+        ConnectionQuality::Poor => 1,
+        ConnectionQuality::Good => 2,
+        ConnectionQuality::Excellent => 3,
+    };
+    if rank(other) < rank(one) { other } else { one }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_is_told_at_once_and_less_after_a_while() {
+        let (mut wanted, start) = (Wanted::default(), Instant::now());
+        assert!(wanted.change("TR_1", Some(1), start), "nothing was told before");
+        assert!(!wanted.change("TR_1", Some(1), start));
+        assert!(wanted.change("TR_1", Some(2), start));
+        assert!(!wanted.change("TR_1", Some(0), start));
+        assert_eq!(wanted.deadline(), Some(start + LOWERING));
+        assert!(!wanted.change("TR_1", Some(2), start + LOWERING / 2));
+        assert_eq!(wanted.deadline(), None);
+        assert!(!wanted.change("TR_1", None, start + LOWERING));
+        assert!(wanted.change("TR_1", None, start + 2 * LOWERING));
+        assert!(wanted.change("TR_1", Some(0), start + 2 * LOWERING));
+    }
+
+    #[test]
+    fn an_update_names_each_quality_for_old_and_new_clients() {
+        let update = quality_update("TR_1", "vp8", Some(1));
+        let enabled: Vec<bool> = update.subscribed_qualities.iter().map(|it| it.enabled).collect();
+        assert_eq!(enabled, [true, true, false]);
+        let codec = update.subscribed_codecs.first();
+        assert!(codec.is_some_and(|it| it.codec == "vp8" && it.qualities == update.subscribed_qualities));
+        let none = quality_update("TR_1", "vp8", None);
+        assert!(none.subscribed_qualities.iter().all(|it| !it.enabled));
+    }
+}

@@ -1,0 +1,14 @@
+//! Clients of LiveKit's protocol at the door: joins, tracks, data, reconnects, and what is refused.
+#![allow(
+    deprecated,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by a panic"
+)]
+
+mod joins;
+mod tracks;
+mod world;
