@@ -7,19 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::Router;
-use livekit_protocol::SyncState;
+use livekit_protocol::{RoomEndReason, SyncState};
 use portunus_core::{Gateway, Plugin, Requester};
 use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
 use crate::config::LiveKitConfig;
+use crate::edge;
 use crate::hall::{Hall, RoomOptions, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault};
 use crate::session::{Event, JoinError, Joined, Joining, Permissions};
-use crate::edge;
+use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault};
+use crate::webhook::Webhooks;
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
 const MAX_NAME: usize = 256;
@@ -43,6 +44,7 @@ pub struct LiveKit {
 pub(crate) struct Door {
     pub(crate) config: LiveKitConfig,
     pub(crate) keys: Keys,
+    webhooks: OnceLock<Webhooks>,
     pub(crate) rooms: Rooms,
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
@@ -110,6 +112,7 @@ impl LiveKit {
     pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
         LiveKit {
             door: Arc::new(Door {
+                webhooks: OnceLock::new(),
                 keys: Keys::new(config.keys.clone()),
                 config,
                 rooms,
@@ -131,6 +134,10 @@ impl LiveKit {
     pub fn open(&self, gateway: Gateway) -> Router {
         // It is opened once.
         let _ = self.door.gateway.set(gateway);
+        match Webhooks::start(&self.door.config.webhook, &self.door.keys) {
+            Ok(webhooks) => drop(self.door.webhooks.set(webhooks)),
+            Err(error) => tracing::error!("there are no webhooks of LiveKit: {error}"),
+        }
         tokio::spawn(clean(Arc::downgrade(&self.door)));
         tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
@@ -163,9 +170,13 @@ impl Door {
             }
             identity = format!("{identity}#{suffix}");
         }
-        let too_long = [&identity, &claims.name].iter().any(|it| it.len() > MAX_NAME);
+        let too_long = [&identity, &claims.name]
+            .iter()
+            .any(|it| it.len() > MAX_NAME);
         if too_long {
-            return Err(EntryError::Name("name or identity exceeds the limit of 256 bytes"));
+            return Err(EntryError::Name(
+                "name or identity exceeds the limit of 256 bytes",
+            ));
         }
         let mut permissions = Permissions::of(&claims, &grant);
         if parameters.publish.is_some() {
@@ -183,7 +194,11 @@ impl Door {
 
     /// Checks that the room of a client exists or can be made.
     pub(crate) fn check_room(&self, admitted: &Admitted) -> Result<(), EntryError> {
-        let exists = || self.rooms.get().is_some_and(|rooms| rooms.find(&admitted.room).is_some());
+        let exists = || {
+            self.rooms
+                .get()
+                .is_some_and(|rooms| rooms.find(&admitted.room).is_some())
+        };
         match self.makes_rooms(admitted) || exists() {
             true => Ok(()),
             false => Err(EntryError::NoRoom),
@@ -205,7 +220,11 @@ impl Door {
         if gateway.draining().is_some() {
             return Err(EntryError::Full("the server is draining"));
         }
-        let present = self.halls().values().map(|hall| hall.people().members().count()).sum();
+        let present = self
+            .halls()
+            .values()
+            .map(|hall| hall.people().members().count())
+            .sum();
         self.participants.store(present, Ordering::Relaxed);
         if present >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
@@ -215,10 +234,18 @@ impl Door {
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
         let limit = hall.options().max_participants;
         let is_back = || hall.people().get(&admitted.id).is_some();
-        let present = || hall.room.lock().people().filter(|it| !it.is_dummy()).count();
+        let present = || {
+            hall.room
+                .lock()
+                .people()
+                .filter(|it| !it.is_dummy())
+                .count()
+        };
         if limit > 0 && present() >= usize::try_from(limit).unwrap_or(usize::MAX) && !is_back() {
             return Err(EntryError::Full("room has exceeded its max participants"));
         }
+        hall.is_joined();
+        hall.report_started();
         let joining = Joining {
             gateway,
             plugin: &self.plugin,
@@ -283,7 +310,9 @@ impl Door {
         let mut halls = self.halls();
         let found = rooms.find(name);
         let known = halls.get(name).filter(|hall| {
-            found.as_ref().is_some_and(|room| Arc::ptr_eq(room, &hall.room))
+            found
+                .as_ref()
+                .is_some_and(|room| Arc::ptr_eq(room, &hall.room))
         });
         if let Some(hall) = known {
             return Ok(hall.clone());
@@ -294,7 +323,8 @@ impl Door {
             (None, Some(options)) => (rooms.create(name, settings(name))?, options()),
             (None, None) => return Err(EntryError::NoRoom),
         };
-        let hall = Arc::new(Hall::new(name, room, is_own, options));
+        let webhooks = self.webhooks.get().cloned().unwrap_or_default();
+        let hall = Arc::new(Hall::new(name, room, is_own, options, webhooks));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }
@@ -311,11 +341,14 @@ impl Door {
                 continue;
             }
             let mut halls = self.halls();
-            let is_same = halls.get(&hall.name).is_some_and(|it| Arc::ptr_eq(it, &hall));
+            let is_same = halls
+                .get(&hall.name)
+                .is_some_and(|it| Arc::ptr_eq(it, &hall));
             // Nobody can find it from now on, unless somebody is just joining.
             if is_same && Arc::strong_count(&hall) <= 2 {
                 halls.remove(&hall.name);
                 drop(halls);
+                hall.report_finished(RoomEndReason::RoomEndIdleTimeout);
                 if let Some(rooms) = self.rooms.get().filter(|_| hall.is_own) {
                     rooms.destroy(&hall.name);
                 }

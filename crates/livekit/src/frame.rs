@@ -73,7 +73,11 @@ impl Frame {
                 .clone(),
             Form::Json => self
                 .json
-                .get_or_init(|| serde_json::to_vec(&self.response).unwrap_or_default().into())
+                .get_or_init(|| {
+                    serde_json::to_vec(&self.response)
+                        .unwrap_or_default()
+                        .into()
+                })
                 .clone(),
         }
     }

@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn a_query_has_defaults() {
         let read = JoinParameters::read("protocol=17&sdk=js&adaptive_stream=1", false);
-        assert!(
-            read.is_ok_and(|read| read.auto_subscribe
-                && !read.single
-                && read.client.protocol == 17
-                && read.client.sdk() == client_info::Sdk::Js)
-        );
+        assert!(read.is_ok_and(|read| read.auto_subscribe
+            && !read.single
+            && read.client.protocol == 17
+            && read.client.sdk() == client_info::Sdk::Js));
         let read = JoinParameters::read("auto_subscribe=0&reconnect=1&sid=PA_1", false);
-        assert!(read.is_ok_and(|read| !read.auto_subscribe && read.reconnect && read.sid == "PA_1"));
+        assert!(
+            read.is_ok_and(|read| !read.auto_subscribe && read.reconnect && read.sid == "PA_1")
+        );
     }
 
     #[test]
@@ -221,7 +221,10 @@ mod tests {
         let bytes = request.encode_to_vec();
         for query in [wrapped(0, bytes.clone()), wrapped(1, gzip(&bytes))] {
             let read = JoinParameters::read(&query, true);
-            assert!(read.is_ok_and(|read| read.single && read.metadata == "m"), "{query}");
+            assert!(
+                read.is_ok_and(|read| read.single && read.metadata == "m"),
+                "{query}"
+            );
         }
     }
 
@@ -235,7 +238,11 @@ mod tests {
             (wrapped(1, vec![1, 2]), ParametersError::Compression),
             (wrapped(1, bomb), ParametersError::Compression),
         ] {
-            assert_eq!(JoinParameters::read(&query, true).err(), Some(error), "{query}");
+            assert_eq!(
+                JoinParameters::read(&query, true).err(),
+                Some(error),
+                "{query}"
+            );
         }
         let read = JoinParameters::read("attributes=%21", false);
         assert_eq!(read.err(), Some(ParametersError::Attributes));

@@ -11,6 +11,7 @@
 //! | `hall` | what this door knows of a room besides the room itself: ids, states, attributes |
 //! | `token` | access tokens |
 //! | `services` | Twirp: rooms and participants, as server SDKs see them |
+//! | `webhook` | what happens in rooms, posted to URLs |
 //! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
 //! | `plugin`, `link` | the handles of participants |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod door;
 mod edge;
 mod frame;
 mod hall;
+mod happening;
 mod ids;
 mod join_parameters;
 pub mod limits;
@@ -34,8 +36,10 @@ mod rpc;
 pub mod services;
 mod session;
 pub mod token;
+mod webhook;
 
 pub use config::{KeysError, LiveKitConfig};
 pub use door::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;
+pub use webhook::WebhookConfig;

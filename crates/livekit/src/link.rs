@@ -128,7 +128,10 @@ impl Link {
         };
         let text = error.get("reason").and_then(Value::as_str);
         Err(LinkError {
-            code: error.get("code").and_then(Value::as_u64).unwrap_or_default(),
+            code: error
+                .get("code")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
             text: text.unwrap_or_default().to_owned(),
         })
     }

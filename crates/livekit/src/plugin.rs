@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portunus_core::{
-    Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply,
-};
+use portunus_core::{Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::{Value, json};
 
 use crate::session::{Described, Event, Member, Role};

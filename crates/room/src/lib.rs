@@ -89,7 +89,7 @@ pub use settings::{
     RoomSettings, RoomTalk,
 };
 pub use subscription::{
-    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, Missing, RequestedLayers,
-    Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch, SwitchEntry, Unsubscribe,
-    Watch,
+    Change, LastN, LayerKind, LayerRequest, Line, LineSetting, MAX_SPEAKERS, Missing,
+    RequestedLayers, Subscribe, Subscriber, SubscriberConfigure, SubscriberJoin, Switch,
+    SwitchEntry, Unsubscribe, Watch,
 };

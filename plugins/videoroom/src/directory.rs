@@ -43,11 +43,7 @@ impl Directory for RoomDirectory {
         Some(door.conference.clone())
     }
 
-    fn create(
-        &self,
-        name: &str,
-        settings: RoomSettings,
-    ) -> Result<Arc<Conference>, CreateError> {
+    fn create(&self, name: &str, settings: RoomSettings) -> Result<Arc<Conference>, CreateError> {
         if let Some((_, room)) = self.room(name) {
             return Ok(room.lock().conference.clone());
         }

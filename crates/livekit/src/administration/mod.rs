@@ -18,6 +18,7 @@ impl Rooms for Door {
     async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
         let options = || RoomOptions::new(&self.config).with_request(&request);
         let hall = self.hall_with(&request.name, Some(&options))?;
+        hall.report_started();
         let state = hall.room.lock();
         Ok(hall.info(&state))
     }
@@ -44,7 +45,10 @@ impl Rooms for Door {
         let rooms = self.rooms.get().ok_or_else(ServiceError::no_room)?;
         rooms.find(&room).ok_or_else(ServiceError::no_room)?;
         rooms.destroy(&room);
-        self.halls().remove(&room);
+        let hall = self.halls().remove(&room);
+        if let Some(hall) = hall {
+            hall.report_finished(lk::RoomEndReason::RoomEndApiDelete);
+        }
         Ok(())
     }
 
@@ -222,9 +226,7 @@ impl From<EntryError> for ServiceError {
     fn from(error: EntryError) -> Self {
         let code = match &error {
             EntryError::NoRoom => return ServiceError::no_room(),
-            EntryError::Create(CreateError::Name(_)) | EntryError::Name(_) => {
-                Code::InvalidArgument
-            }
+            EntryError::Create(CreateError::Name(_)) | EntryError::Name(_) => Code::InvalidArgument,
             EntryError::Create(CreateError::Refused(_)) => Code::ResourceExhausted,
             _ => Code::Unavailable,
         };

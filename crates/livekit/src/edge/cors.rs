@@ -16,7 +16,9 @@ pub(super) fn with(router: Router) -> Router {
 }
 
 async fn answer(request: Request, next: Next) -> Response {
-    let asks = request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let asks = request
+        .headers()
+        .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let is_preflight = request.method() == Method::OPTIONS && asks;
     let mut response = match is_preflight {
         true => StatusCode::NO_CONTENT.into_response(),

@@ -38,7 +38,9 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
 /// SDKs that are given a URL with a slash at its end ask for paths with two at their start.
 fn with_one_slash(mut request: Request) -> Request {
     let uri = request.uri();
-    let rest = uri.path_and_query().and_then(|it| it.as_str().strip_prefix('/'));
+    let rest = uri
+        .path_and_query()
+        .and_then(|it| it.as_str().strip_prefix('/'));
     let rest = rest.filter(|rest| rest.starts_with('/'));
     if let Some(Ok(uri)) = rest.map(str::parse::<Uri>) {
         *request.uri_mut() = uri;
@@ -110,7 +112,15 @@ async fn rtc(
     let Ok(upgrade) = upgrade else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, false).await
+    entered(
+        &door,
+        requester,
+        &query.unwrap_or_default(),
+        &headers,
+        upgrade,
+        false,
+    )
+    .await
 }
 
 async fn rtc_v1(
@@ -123,7 +133,15 @@ async fn rtc_v1(
     let Ok(upgrade) = upgrade else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    entered(&door, requester, &query.unwrap_or_default(), &headers, upgrade, true).await
+    entered(
+        &door,
+        requester,
+        &query.unwrap_or_default(),
+        &headers,
+        upgrade,
+        true,
+    )
+    .await
 }
 
 /// Lets a client in. Its request is upgraded once its first message is there.
@@ -137,13 +155,14 @@ async fn entered(
 ) -> Response {
     let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
     let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
-    let admitted = token(headers, query)
-        .and_then(|token| door.admit(token.as_deref(), query, v1));
+    let admitted = token(headers, query).and_then(|token| door.admit(token.as_deref(), query, v1));
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return error.into_response(),
     };
-    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+    let upgrade = upgrade
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE);
     if admitted.parameters.reconnect {
         return match door.resume(&admitted).await {
             Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),

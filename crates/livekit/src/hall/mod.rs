@@ -5,10 +5,12 @@
 mod options;
 mod packets;
 mod people;
+mod reports;
 mod show;
 mod speaking;
 mod track;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -18,6 +20,7 @@ use portunus_room::{PersonId, Room, State};
 use crate::frame::Frame;
 use crate::ids::IdKind;
 use crate::rpc::Calls;
+use crate::webhook::Webhooks;
 pub(crate) use options::RoomOptions;
 pub(crate) use packets::{Packet, Packets};
 pub(crate) use people::{People, Person};
@@ -40,6 +43,10 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
+    /// The webhooks.
+    pub(crate) webhooks: Webhooks,
+    /// Whether webhooks know that it has begun.
+    is_started: AtomicBool,
     /// The calls of participants by the services.
     pub(crate) calls: Calls,
     options: Mutex<RoomOptions>,
@@ -60,7 +67,13 @@ struct Emptiness {
 }
 
 impl Hall {
-    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool, options: RoomOptions) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        room: Arc<Room>,
+        is_own: bool,
+        options: RoomOptions,
+        webhooks: Webhooks,
+    ) -> Self {
         Hall {
             name: name.to_owned(),
             sid: IdKind::Room.random(),
@@ -68,6 +81,8 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
+            webhooks,
+            is_started: AtomicBool::new(false),
             calls: Calls::default(),
             options: Mutex::new(options),
             people: Mutex::default(),
@@ -75,6 +90,12 @@ impl Hall {
             packets: Mutex::default(),
             speakers: Mutex::default(),
         }
+    }
+
+    /// Notes that somebody joins: from now on it ends when all have left.
+    pub(crate) fn is_joined(&self) {
+        let mut empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
+        (empty.since, empty.was_used) = (None, true);
     }
 
     /// Returns whether nobody needs it any more.
@@ -133,7 +154,9 @@ impl Hall {
             return;
         }
         let changed = SpeakersChanged { speakers };
-        let frame = Arc::new(Frame::new(signal_response::Message::SpeakersChanged(changed)));
+        let frame = Arc::new(Frame::new(signal_response::Message::SpeakersChanged(
+            changed,
+        )));
         for member in people.members() {
             member.out.send(&frame);
         }

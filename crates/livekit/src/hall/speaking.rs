@@ -62,7 +62,11 @@ mod tests {
         let mut speakers = Speaking::default();
         let changes = speakers.change(speaking(&[("al", 4), ("bo", 8)]));
         assert_eq!(changes, [("al".into(), 0.5), ("bo".into(), 1.0)]);
-        assert!(speakers.change(speaking(&[("al", 4), ("bo", 8)])).is_empty());
+        assert!(
+            speakers
+                .change(speaking(&[("al", 4), ("bo", 8)]))
+                .is_empty()
+        );
         let changes = speakers.change(speaking(&[("al", 2)]));
         assert_eq!(changes, [("al".into(), 0.25), ("bo".into(), 0.0)]);
     }

@@ -157,7 +157,9 @@ impl Hall {
     pub(crate) fn deliver(&self, label: &str, packet: Packet, targets: &[Arc<Member>]) {
         // Under the lock, so that a channel which is being opened misses nothing.
         let mut packets = self.packets();
-        let open = targets.iter().filter(|it| it.has_data.load(Ordering::Acquire));
+        let open = targets
+            .iter()
+            .filter(|it| it.has_data.load(Ordering::Acquire));
         for target in open {
             target.send_data(label, &packet.bytes);
         }
@@ -233,7 +235,10 @@ mod tests {
         let signed = signed(bytes, &packet, "al", "PA_1");
         assert!(signed.windows(4).any(|it| it == [0xA2, 0x06, 1, 9]));
         let read = DataPacket::decode(&*signed).unwrap_or_default();
-        assert_eq!((&*read.participant_identity, &*read.participant_sid), ("al", "PA_1"));
+        assert_eq!(
+            (&*read.participant_identity, &*read.participant_sid),
+            ("al", "PA_1")
+        );
         assert_eq!(read.sequence, 7);
         let Some(data_packet::Value::User(user)) = read.value else {
             unreachable!("it stays what it is")
@@ -254,6 +259,9 @@ mod tests {
         assert!(!is_forwarded(&transcription, false));
         let request = of(data_packet::Value::RpcRequest(RpcRequest::default()));
         assert!(is_forwarded(&request, false));
-        assert!(!is_forwarded(&of(data_packet::Value::Metrics(Default::default())), true));
+        assert!(!is_forwarded(
+            &of(data_packet::Value::Metrics(Default::default())),
+            true
+        ));
     }
 }

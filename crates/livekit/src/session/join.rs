@@ -7,9 +7,7 @@ use livekit_protocol::{
     signal_response,
 };
 use portunus_core::{Gateway, Requester};
-use portunus_room::{
-    Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings,
-};
+use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -18,12 +16,12 @@ use super::wishes::Wishes;
 use super::{
     CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
 };
-use crate::token::{Grants, Renewal};
 use crate::hall::{Hall, Person, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
 use crate::plugin::LiveKitPlugin;
+use crate::token::{Grants, Renewal};
 
 /// The version of LiveKit's server whose protocol this door speaks. Clients want to know it.
 const VERSION: &str = "1.13.11";
@@ -75,7 +73,13 @@ impl Joining<'_> {
         let (events, happening) = mpsc::channel(EVENTS);
         let (inputs, requests) = mpsc::channel(INPUTS);
         let sid = IdKind::Participant.random();
-        let member = Member::new(self.id.clone(), sid, self.hall.clone(), events, inputs.clone());
+        let member = Member::new(
+            self.id.clone(),
+            sid,
+            self.hall.clone(),
+            events,
+            inputs.clone(),
+        );
         let member = Arc::new(member);
         let single = self.parameters.single;
         let link = Link::open(self.gateway, self.requester, self.plugin, &member, single).await?;
@@ -100,7 +104,10 @@ impl Joining<'_> {
             publisher_up: false,
             asked: false,
             was_up: false,
-            deadline: Some((Instant::now() + CONNECT_LIMIT, DisconnectReason::JoinFailure)),
+            deadline: Some((
+                Instant::now() + CONNECT_LIMIT,
+                DisconnectReason::JoinFailure,
+            )),
             gathering: None,
             wanted: Wanted::default(),
             balancing: None,

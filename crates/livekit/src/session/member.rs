@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use livekit_protocol::{SessionDescription, signal_response};
+use livekit_protocol::{SessionDescription, TrackInfo, signal_response};
 use portunus_core::{Handle, PendingOffer};
 use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::{Jsep, LocalJsep};
@@ -64,6 +64,8 @@ pub(crate) struct Member {
     pub(crate) has_data: AtomicBool,
     publisher: Ends,
     subscriber: Ends,
+    /// The tracks that webhooks know of.
+    reported: Mutex<Vec<TrackInfo>>,
 }
 
 /// The handle of a PeerConnection, and the client's description that waits for its answer.
@@ -105,6 +107,7 @@ impl Member {
             has_data: AtomicBool::new(false),
             publisher: Ends::default(),
             subscriber: Ends::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -146,6 +149,11 @@ impl Member {
         described.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the tracks that webhooks know of.
+    pub(crate) fn reported(&self) -> MutexGuard<'_, Vec<TrackInfo>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Passes an event to the session's task.
     pub(crate) fn happens(&self, event: Event) {
         if let Err(error) = self.events.try_send(event) {
@@ -185,7 +193,9 @@ impl Member {
 
     /// Returns the tracks that the client receives, by its m-lines.
     pub(crate) fn mids(&self, state: &State) -> std::collections::HashMap<String, String> {
-        let subscriber = self.key(self.receiving()).and_then(|key| state.subscriber(key));
+        let subscriber = self
+            .key(self.receiving())
+            .and_then(|key| state.subscriber(key));
         let people = self.hall.people();
         let lines = subscriber.into_iter().flat_map(|it| &it.lines);
         let tracks = lines.filter_map(|line| {

@@ -120,7 +120,10 @@ impl Session {
     fn next_deadline(&self) -> Option<Instant> {
         let deadline = self.deadline.map(|(deadline, _)| deadline);
         let regular = [self.measuring, self.refreshing];
-        let others = deadline.into_iter().chain(self.gathering).chain(self.balancing);
+        let others = deadline
+            .into_iter()
+            .chain(self.gathering)
+            .chain(self.balancing);
         others.chain(regular).min()
     }
 
@@ -210,6 +213,7 @@ impl Session {
             let mut state = hall.room.lock();
             if state.media_up(&self.member.id) {
                 state.announce(&self.member.id, &hall.room);
+                hall.report_tracks(&state, &self.member);
             }
         }
         if role != self.primary() {
@@ -226,6 +230,8 @@ impl Session {
         person.state = participant_info::State::Active;
         drop(people);
         hall.tell(&state, &self.member.id);
+        hall.report_joined(&state, &self.member);
+        hall.report_tracks(&state, &self.member);
         drop(state);
         self.member.is_behind();
         self.tell_qualities();
@@ -233,7 +239,12 @@ impl Session {
 
     /// Has the client resume, because media does not flow any more.
     fn hung_up(&mut self, role: Role, reason: &str) {
-        tracing::debug!(sid = self.member.sid, ?role, reason, "a PeerConnection has ended");
+        tracing::debug!(
+            sid = self.member.sid,
+            ?role,
+            reason,
+            "a PeerConnection has ended"
+        );
         let hall = self.member.hall.clone();
         {
             let mut state = hall.room.lock();
@@ -282,9 +293,12 @@ impl Session {
                 person.disconnect_reason = reason;
             }
         }
+        hall.report_left(&state, member, self.was_up);
         state.gone(&member.id, own);
         let mut people = hall.people();
-        let is_own = people.get(&member.id).is_some_and(|it| it.sid == member.sid);
+        let is_own = people
+            .get(&member.id)
+            .is_some_and(|it| it.sid == member.sid);
         if is_own {
             people.remove(&member.id);
         }

@@ -94,9 +94,9 @@ impl Client for Peer {
                 self.update(&told.written::<Update>(|| member.hall.updates(state, ids)));
                 member.is_behind();
             }
-            Notice::Left(person) => self.update(&told.written::<Update>(|| {
-                self.departed(state, person.id(), None)
-            })),
+            Notice::Left(person) => {
+                self.update(&told.written::<Update>(|| self.departed(state, person.id(), None)))
+            }
             Notice::JoinUndone(id) => {
                 self.update(&told.written::<Update>(|| self.departed(state, id, None)));
             }
@@ -157,12 +157,7 @@ impl Peer {
     }
 
     /// Forgets a participant that is gone. Returns the last update about it.
-    fn departed(
-        &self,
-        state: &State,
-        id: &PersonId,
-        reason: Option<DisconnectReason>,
-    ) -> Update {
+    fn departed(&self, state: &State, id: &PersonId, reason: Option<DisconnectReason>) -> Update {
         let mut people = self.member.hall.people();
         let is_hidden = people.is_hidden(id);
         people.change(id);
@@ -186,12 +181,16 @@ impl Peer {
         };
         drop(people);
         let mute = MuteTrackRequest { sid, muted };
-        self.member.out.message(signal_response::Message::Mute(mute));
+        self.member
+            .out
+            .message(signal_response::Message::Mute(mute));
     }
 
     /// Tells the client that it is no longer in the room.
     fn end(&self, reason: DisconnectReason) {
-        self.member.out.message(leave(reason, leave_request::Action::Disconnect));
+        self.member
+            .out
+            .message(leave(reason, leave_request::Action::Disconnect));
         self.member.out.close();
         self.member.happens(Event::End(reason));
     }

@@ -106,7 +106,9 @@ impl Session {
     /// Answers the client's offer.
     pub(super) async fn offered(&mut self, offer: SessionDescription) {
         let e2ee = self.has_encrypted_track();
-        let described = self.link.describe(Role::Publisher, "offer", &offer.sdp, e2ee);
+        let described = self
+            .link
+            .describe(Role::Publisher, "offer", &offer.sdp, e2ee);
         if let Err(error) = described.await {
             tracing::debug!(%error, "an offer is refused");
             self.mismatch();
@@ -152,6 +154,7 @@ impl Session {
                 } else if configured.changed {
                     state.tell_updated(id);
                 }
+                hall.report_tracks(&state, &self.member);
                 if self.subscriber.is_none() {
                     self.asked = false;
                     tell_subscribed(&hall, &state, key);
@@ -234,9 +237,8 @@ fn published(cid: &str, track: &Track) -> signal_response::Message {
 /// Gives announced tracks their m-lines, and forgets those that are not sent any more. Returns the
 /// m-lines without a track.
 fn bind(person: &mut Person, media: &[Media]) -> Vec<Unbound> {
-    let sends = |media: &&Media| {
-        media.kind != Kind::Data && !media.rejected && media.direction.sends()
-    };
+    let sends =
+        |media: &&Media| media.kind != Kind::Data && !media.rejected && media.direction.sends();
     let sending: Vec<&Media> = media.iter().filter(sends).collect();
     let is_sent = |mid: Mid| sending.iter().any(|media| media.mid == mid);
     person.tracks.retain(|track| track.mid.is_none_or(is_sent));
@@ -278,7 +280,9 @@ fn configure(person: &Person, jsep: &mut Jsep, codecs: &[CodecName]) -> Configur
     for media in &jsep.description.media {
         let track = person.track_of(media.mid);
         if let Some(track) = track {
-            configure.streams.push(setting(media.mid, !track.request.muted));
+            configure
+                .streams
+                .push(setting(media.mid, !track.request.muted));
         }
         if media.kind != Kind::Video {
             continue;

@@ -52,7 +52,8 @@ impl Wanted {
     fn change(&mut self, sid: &str, layer: Option<u8>, now: Instant) -> bool {
         let Some(known) = self.known.get_mut(sid) else {
             let lower_since = None;
-            self.known.insert(sid.to_owned(), Known { layer, lower_since });
+            self.known
+                .insert(sid.to_owned(), Known { layer, lower_since });
             return true;
         };
         if layer >= known.layer {
@@ -196,7 +197,9 @@ fn quality_frame(qualities: Vec<(String, ConnectionQuality)>) -> Arc<Frame> {
     };
     let updates = qualities.into_iter().map(info).collect();
     let update = ConnectionQualityUpdate { updates };
-    Arc::new(Frame::new(signal_response::Message::ConnectionQuality(update)))
+    Arc::new(Frame::new(signal_response::Message::ConnectionQuality(
+        update,
+    )))
 }
 
 /// Returns the quality of a PeerConnection by the packets that are not repaired.
@@ -231,7 +234,10 @@ mod tests {
     #[test]
     fn more_is_told_at_once_and_less_after_a_while() {
         let (mut wanted, start) = (Wanted::default(), Instant::now());
-        assert!(wanted.change("TR_1", Some(1), start), "nothing was told before");
+        assert!(
+            wanted.change("TR_1", Some(1), start),
+            "nothing was told before"
+        );
         assert!(!wanted.change("TR_1", Some(1), start));
         assert!(wanted.change("TR_1", Some(2), start));
         assert!(!wanted.change("TR_1", Some(0), start));
@@ -246,10 +252,17 @@ mod tests {
     #[test]
     fn an_update_names_each_quality_for_old_and_new_clients() {
         let update = quality_update("TR_1", "vp8", Some(1));
-        let enabled: Vec<bool> = update.subscribed_qualities.iter().map(|it| it.enabled).collect();
+        let enabled: Vec<bool> = update
+            .subscribed_qualities
+            .iter()
+            .map(|it| it.enabled)
+            .collect();
         assert_eq!(enabled, [true, true, false]);
         let codec = update.subscribed_codecs.first();
-        assert!(codec.is_some_and(|it| it.codec == "vp8" && it.qualities == update.subscribed_qualities));
+        assert!(
+            codec
+                .is_some_and(|it| it.codec == "vp8" && it.qualities == update.subscribed_qualities)
+        );
         let none = quality_update("TR_1", "vp8", None);
         assert!(none.subscribed_qualities.iter().all(|it| !it.enabled));
     }

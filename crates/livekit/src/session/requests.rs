@@ -1,9 +1,9 @@
 //! The requests of a client.
 
 use livekit_protocol::{
-    AddTrackRequest, DisconnectReason, Ping, Pong, ReconnectResponse, RequestResponse, SimulateScenario, SyncState,
-    TrickleRequest, UpdateParticipantMetadata, leave_request, request_response, signal_request,
-    signal_response, simulate_scenario,
+    AddTrackRequest, DisconnectReason, Ping, Pong, ReconnectResponse, RequestResponse,
+    SimulateScenario, SyncState, TrickleRequest, UpdateParticipantMetadata, leave_request,
+    request_response, signal_request, signal_response, simulate_scenario,
 };
 use portunus_room::{Configure, Profile, SubscriberConfigure};
 use serde_json::Value;
@@ -189,7 +189,9 @@ impl Session {
         let ids: Vec<_> = state.people().map(|person| person.id().clone()).collect();
         let infos = {
             let mut people = hall.people();
-            let shown = ids.iter().filter(|id| **id == member.id || !people.is_hidden(id));
+            let shown = ids
+                .iter()
+                .filter(|id| **id == member.id || !people.is_hidden(id));
             let shown: Vec<_> = shown.collect();
             let infos = shown.into_iter().filter_map(|id| people.info(&state, id));
             infos.collect::<Vec<_>>()
@@ -220,11 +222,14 @@ impl Session {
         let is_known = {
             let people = self.member.hall.people();
             let person = people.get(&self.member.id);
-            let published = sync.publish_tracks.iter().filter_map(|it| it.track.as_ref());
+            let published = sync
+                .publish_tracks
+                .iter()
+                .filter_map(|it| it.track.as_ref());
             person.is_some_and(|person| {
-                published.into_iter().all(|track| {
-                    person.tracks.iter().any(|known| known.sid == track.sid)
-                })
+                published
+                    .into_iter()
+                    .all(|track| person.tracks.iter().any(|known| known.sid == track.sid))
             })
         };
         if !is_known {

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use livekit_protocol::{
-    MediaSectionsRequirement, SessionDescription, SubscriptionError, SubscriptionResponse, TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request,
-    signal_response,
+    MediaSectionsRequirement, SessionDescription, SubscriptionError, SubscriptionResponse,
+    TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request, signal_response,
 };
 use portunus_room::{
-    Change, ConnectionId, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure, Unsubscribe,
+    Change, ConnectionId, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure,
+    Unsubscribe,
 };
 use portunus_rtp::Mid;
 
@@ -122,7 +123,9 @@ impl Session {
             num_audios: number(missing.audio),
             num_videos: number(missing.video),
         };
-        self.send(signal_response::Message::MediaSectionsRequirement(requirement));
+        self.send(signal_response::Message::MediaSectionsRequirement(
+            requirement,
+        ));
     }
 
     /// Takes the client's answer to the server's offer.
@@ -132,7 +135,9 @@ impl Session {
             tracing::debug!(id = answer.id, last, "an answer to no offer is ignored");
             return;
         }
-        let described = self.link.describe(Role::Subscriber, "answer", &answer.sdp, false);
+        let described = self
+            .link
+            .describe(Role::Subscriber, "answer", &answer.sdp, false);
         if let Err(error) = described.await {
             tracing::debug!(%error, "an answer is refused");
             let reason = livekit_protocol::DisconnectReason::StateMismatch;

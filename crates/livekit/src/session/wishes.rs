@@ -97,7 +97,10 @@ fn covering(known: &[VideoLayer], width: u32, height: u32) -> u8 {
     let long = width.max(height);
     let covers = |(w, h): &(u32, u32)| (*w).max(*h) >= long;
     let number = sizes.iter().position(covers);
-    number.and_then(|number| u8::try_from(number).ok()).unwrap_or(2).min(2)
+    number
+        .and_then(|number| u8::try_from(number).ok())
+        .unwrap_or(2)
+        .min(2)
 }
 
 #[cfg(test)]

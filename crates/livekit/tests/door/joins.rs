@@ -2,11 +2,11 @@
 
 use jsonwebtoken::get_current_timestamp;
 use portunus_livekit::LiveKitConfig;
-use portunus_room::Directory;
 use portunus_livekit::protocol::{
     DisconnectReason, LeaveRequest, ParticipantInfo, Ping, leave_request, participant_info,
     signal_request, signal_response,
 };
+use portunus_room::Directory;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -15,9 +15,10 @@ use crate::world::{Client, KEY, World, signed, token};
 /// Returns the next update about a participant.
 async fn update(client: &mut Client, identity: &str) -> ParticipantInfo {
     let found = client.expect("update", |message| match message {
-        signal_response::Message::Update(update) => {
-            update.participants.into_iter().find(|it| it.identity == identity)
-        }
+        signal_response::Message::Update(update) => update
+            .participants
+            .into_iter()
+            .find(|it| it.identity == identity),
         _ => None,
     });
     found.await
@@ -62,7 +63,8 @@ async fn a_client_that_leaves_is_gone_for_the_others() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
     let mut bo = world.join("bo", "demo").await;
-    bo.send(signal_request::Message::Leave(LeaveRequest::default())).await;
+    bo.send(signal_request::Message::Leave(LeaveRequest::default()))
+        .await;
     assert!(bo.frame_until_closed().await);
     loop {
         let seen = update(&mut al, "bo").await;
@@ -96,21 +98,38 @@ async fn tokens_are_checked_before_the_upgrade() {
     let good = json!({ "roomJoin": true, "room": "demo" });
     let claims = |exp, video| json!({ "iss": KEY, "sub": "al", "exp": exp, "video": video });
     for (query, status, text) in [
-        (String::new(), 401, "permissions denied"),
-        ("access_token=no".to_owned(), 401, "invalid token"),
-        (format!("access_token={}", signed(&claims(now - 120, good.clone()))), 401, "invalid token"),
+        (String::new(), 401, "no permissions to access the room"),
         (
-            format!("access_token={}", signed(&json!({ "iss": "other", "exp": now + 60 }))),
+            "access_token=no".to_owned(),
+            401,
+            "invalid authorization token",
+        ),
+        (
+            format!("access_token={}", signed(&claims(now - 120, good.clone()))),
+            401,
+            "invalid token",
+        ),
+        (
+            format!(
+                "access_token={}",
+                signed(&json!({ "iss": "other", "exp": now + 60 }))
+            ),
             401,
             "invalid API key",
         ),
         (
-            format!("access_token={}", signed(&json!({ "iss": KEY, "sub": "al", "exp": now + 60 }))),
+            format!(
+                "access_token={}",
+                signed(&json!({ "iss": KEY, "sub": "al", "exp": now + 60 }))
+            ),
             401,
-            "permissions denied",
+            "no permissions to access the room",
         ),
         (
-            format!("access_token={}", signed(&claims(now + 60, json!({ "roomJoin": true })))),
+            format!(
+                "access_token={}",
+                signed(&claims(now + 60, json!({ "roomJoin": true })))
+            ),
             400,
             "no room name",
         ),
@@ -120,20 +139,30 @@ async fn tokens_are_checked_before_the_upgrade() {
             "identity",
         ),
         (
-            format!("access_token={}", token(&"a".repeat(257), "demo", json!({}))),
+            format!(
+                "access_token={}",
+                token(&"a".repeat(257), "demo", json!({}))
+            ),
             400,
             "256",
         ),
     ] {
         let (got, body) = world.get(&format!("/rtc/validate?{query}")).await;
-        assert_eq!((got, body.contains(text)), (status, true), "{query}: {body}");
+        assert_eq!(
+            (got, body.contains(text)),
+            (status, true),
+            "{query}: {body}"
+        );
         match world.connect(&query).await {
             Err(Error::Http(response)) => assert_eq!(response.status().as_u16(), status),
             other => panic!("{other:?}"),
         }
     }
     let query = format!("access_token={}", token("al", "demo", json!({})));
-    assert_eq!(world.get(&format!("/rtc/validate?{query}")).await, (200, "success".to_owned()));
+    assert_eq!(
+        world.get(&format!("/rtc/validate?{query}")).await,
+        (200, "success".to_owned())
+    );
     let (status, text) = world.get(&format!("/rtc/v1/validate?{query}")).await;
     assert_eq!((status, &*text), (400, "join_request is required"));
     assert_eq!(world.get("/").await, (200, "OK".to_owned()));
@@ -195,7 +224,11 @@ async fn a_client_with_too_many_broken_frames_is_disconnected() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
     for _ in 0..20 {
-        if al.try_send_raw(Message::binary(vec![0xFF; 3])).await.is_err() {
+        if al
+            .try_send_raw(Message::binary(vec![0xFF; 3]))
+            .await
+            .is_err()
+        {
             break;
         }
     }
@@ -213,7 +246,10 @@ async fn a_session_goes_on_by_another_connection() {
     let token = token("al", "demo", json!({}));
     let query = format!("access_token={token}&protocol=17&reconnect=1&sid={sid}");
     let mut al = world.connect(&query).await.unwrap();
-    assert!(matches!(al.next().await, Some(signal_response::Message::Reconnect(_))));
+    assert!(matches!(
+        al.next().await,
+        Some(signal_response::Message::Reconnect(_))
+    ));
     assert_eq!(update(&mut al, "al").await.sid, sid);
     let offer = al.expect("offer", |message| match message {
         signal_response::Message::Offer(offer) => Some(offer),
@@ -242,14 +278,17 @@ async fn a_room_of_the_door_ends_when_all_have_left() {
     let world = World::with(config).await;
     let mut al = world.join("al", "demo").await;
     assert!(world.rooms.find("demo").is_some());
-    al.send(signal_request::Message::Leave(LeaveRequest::default())).await;
+    al.send(signal_request::Message::Leave(LeaveRequest::default()))
+        .await;
     assert!(al.frame_until_closed().await);
     let ended = async {
         while world.rooms.find("demo").is_some() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(5), ended).await.unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(5), ended)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -259,7 +298,10 @@ async fn who_is_kicked_or_whose_room_ends_is_told_so() {
     let mut bo = world.join("bo", "demo").await;
     let room = world.rooms.find("demo").unwrap();
     room.lock().kick(&"al".into(), None).unwrap();
-    assert_eq!(left(&mut al).await.reason(), DisconnectReason::ParticipantRemoved);
+    assert_eq!(
+        left(&mut al).await.reason(),
+        DisconnectReason::ParticipantRemoved
+    );
     assert!(al.frame_until_closed().await);
     let seen = loop {
         let seen = update(&mut bo, "al").await;
@@ -267,7 +309,10 @@ async fn who_is_kicked_or_whose_room_ends_is_told_so() {
             break seen;
         }
     };
-    assert_eq!(seen.disconnect_reason(), DisconnectReason::ParticipantRemoved);
+    assert_eq!(
+        seen.disconnect_reason(),
+        DisconnectReason::ParticipantRemoved
+    );
     world.rooms.destroy("demo");
     assert_eq!(left(&mut bo).await.reason(), DisconnectReason::RoomDeleted);
     assert!(bo.frame_until_closed().await);

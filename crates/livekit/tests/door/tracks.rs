@@ -17,7 +17,9 @@ async fn add(client: &mut Client, cid: &str, kind: TrackType, source: TrackSourc
         source: source.into(),
         ..AddTrackRequest::default()
     };
-    client.send(signal_request::Message::AddTrack(request)).await;
+    client
+        .send(signal_request::Message::AddTrack(request))
+        .await;
     let published = client.expect("track_published", |message| match message {
         signal_response::Message::TrackPublished(published) => Some(published),
         _ => None,
@@ -115,7 +117,9 @@ async fn mutes_are_seen_and_close_the_routes() {
 async fn tracks_are_unsubscribed_and_subscribed_again() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
-    let mut bo = world.join_with("bo", "demo", json!({}), "auto_subscribe=0").await;
+    let mut bo = world
+        .join_with("bo", "demo", json!({}), "auto_subscribe=0")
+        .await;
     answer(&mut bo, &[Line::Data]).await;
     let [audio, video] = publish(&world, &mut al).await;
     seen(&mut bo, "al", |it| it.tracks.len() == 2).await;
@@ -163,14 +167,18 @@ async fn what_may_not_be_published_is_refused_with_its_reason() {
             request_response::Reason::Queued,
         ),
     ] {
-        al.send(signal_request::Message::AddTrack(request.clone())).await;
+        al.send(signal_request::Message::AddTrack(request.clone()))
+            .await;
         let refused = al.expect("request_response", |message| match message {
             signal_response::Message::RequestResponse(response) => Some(response),
             _ => None,
         });
         let refused = refused.await;
         assert_eq!(refused.reason(), reason);
-        assert_eq!(refused.request, Some(request_response::Request::AddTrack(request)));
+        assert_eq!(
+            refused.request,
+            Some(request_response::Request::AddTrack(request))
+        );
     }
 }
 

@@ -89,7 +89,10 @@ impl Directory for Halls {
 
     fn list(&self) -> Vec<(String, Arc<Room>)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        rooms.iter().map(|(name, room)| (name.clone(), room.clone())).collect()
+        rooms
+            .iter()
+            .map(|(name, room)| (name.clone(), room.clone()))
+            .collect()
     }
 }
 
@@ -155,7 +158,9 @@ impl World {
 
     /// Returns status and text of a request.
     pub async fn get(&self, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address).await.expect("a connection");
+        let mut stream = TcpStream::connect(self.address)
+            .await
+            .expect("a connection");
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes())
             .await
@@ -164,7 +169,10 @@ impl World {
         tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut text)
             .await
             .expect("a response");
-        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = text
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
         (status.unwrap_or_default(), body.to_owned())
     }
@@ -178,7 +186,9 @@ impl World {
 
     pub async fn up(&self, peer: PeerId) {
         let srtp_profile = "SRTP_AEAD_AES_128_GCM";
-        self.server.happen(peer, MediaEvent::Connected { srtp_profile }).await;
+        self.server
+            .happen(peer, MediaEvent::Connected { srtp_profile })
+            .await;
     }
 }
 
@@ -250,7 +260,10 @@ impl Client {
     ) -> T {
         let found = tokio::time::timeout(PATIENCE, async {
             loop {
-                let message = self.next().await.unwrap_or_else(|| panic!("closed before {what}"));
+                let message = self
+                    .next()
+                    .await
+                    .unwrap_or_else(|| panic!("closed before {what}"));
                 if let Some(found) = read(message) {
                     return found;
                 }
@@ -289,9 +302,8 @@ impl Client {
 
     /// Skips frames until the server has closed the connection.
     pub async fn frame_until_closed(&mut self) -> bool {
-        let closed = tokio::time::timeout(PATIENCE, async {
-            while self.frame().await.is_some() {}
-        });
+        let closed =
+            tokio::time::timeout(PATIENCE, async { while self.frame().await.is_some() {} });
         closed.await.is_ok()
     }
 }

@@ -79,7 +79,10 @@ impl State {
             let lines = subscriber.lines.iter_mut().filter(|line| line.is_refused());
             let sources = lines.filter_map(|line| line.source());
             let refused: Vec<_> = sources.map(|(feed, mid)| (feed.clone(), mid)).collect();
-            refused.into_iter().chain(subscriber.take_refused()).collect()
+            refused
+                .into_iter()
+                .chain(subscriber.take_refused())
+                .collect()
         });
         refused.unwrap_or_default()
     }

@@ -78,7 +78,10 @@ impl Dominant {
     }
 
     /// Returns who speaks now, with the activity of each stream.
-    pub(super) fn present(&self, now: Instant) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
+    pub(super) fn present(
+        &self,
+        now: Instant,
+    ) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
         let fresh = move |at: &Instant| now.duration_since(*at) < FRESH;
         let heard = self.heard.iter();
         let heard = heard.filter(move |(_, (_, at))| fresh(at));

@@ -44,7 +44,10 @@ impl Speakers {
     }
 
     /// Returns who speaks now, with the activity of each stream.
-    pub(crate) fn present(&self, now: Instant) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
+    pub(crate) fn present(
+        &self,
+        now: Instant,
+    ) -> impl Iterator<Item = (&PersonId, SpeechActivity)> {
         self.dominant.present(now)
     }
 

@@ -80,7 +80,11 @@ impl Subscriber {
     }
 
     /// Removes streams. Returns whether an offer is due.
-    pub(super) fn unsubscribe(&mut self, request: &Unsubscribe, publications: &Publications) -> bool {
+    pub(super) fn unsubscribe(
+        &mut self,
+        request: &Unsubscribe,
+        publications: &Publications,
+    ) -> bool {
         let mut changed = false;
         for index in self.concerned(request, publications) {
             let Some(line) = self.lines.get_mut(index) else {

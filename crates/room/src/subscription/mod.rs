@@ -222,7 +222,9 @@ impl Subscriptions {
     pub(crate) fn wanted_layer(&self, feed: &PersonId, stream: &Stream) -> Option<u8> {
         let keys = self.receivers.get(feed).into_iter().flatten();
         let entries = keys.filter_map(|key| self.by_connection.get(key));
-        entries.filter_map(|entry| entry.subscriber.wanted_layer(feed, stream)).max()
+        entries
+            .filter_map(|entry| entry.subscriber.wanted_layer(feed, stream))
+            .max()
     }
 
     /// Returns the number of m-lines that receive a stream.

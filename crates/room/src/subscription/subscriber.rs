@@ -181,8 +181,7 @@ impl Subscriber {
         let transport_cc = options.extensions.transport_cc;
         let lines = self.lines.iter();
         let (connection, use_msid) = (&*self.connection, self.use_msid);
-        let media =
-            lines.map(|line| line.offer(connection, publications, transport_cc, use_msid));
+        let media = lines.map(|line| line.offer(connection, publications, transport_cc, use_msid));
         let description = Description::offer(OfferOptions {
             name: format!("VideoRoom {room}"),
             session_id: String::new(),

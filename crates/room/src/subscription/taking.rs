@@ -41,7 +41,10 @@ impl Waiting {
 
     /// Refuses the streams of `kinds`, since m-lines of these were free and none fitted.
     fn refuse(&mut self, kinds: &[Kind]) {
-        let refused = self.tracks.iter().filter(|track| kinds.contains(&track.kind));
+        let refused = self
+            .tracks
+            .iter()
+            .filter(|track| kinds.contains(&track.kind));
         let refused = refused.map(|track| (track.request.feed.clone(), track.mid));
         self.refused.extend(refused);
         self.tracks.retain(|track| !kinds.contains(&track.kind));
@@ -69,7 +72,9 @@ impl Subscriber {
             let removed = self.unsubscribe(request, publications);
             if let Some(waiting) = &mut self.waiting {
                 waiting.is_changed |= removed;
-                waiting.tracks.retain(|track| !request.names(&track.request.feed, track.mid));
+                waiting
+                    .tracks
+                    .retain(|track| !request.names(&track.request.feed, track.mid));
             }
         }
         if let Some(waiting) = &mut self.waiting {
@@ -149,7 +154,9 @@ impl Subscriber {
     /// Takes the streams whose codec the client does not accept. They wait no longer.
     pub(crate) fn take_refused(&mut self) -> Vec<(PersonId, Mid)> {
         let waiting = self.waiting.as_mut();
-        waiting.map(|it| std::mem::take(&mut it.refused)).unwrap_or_default()
+        waiting
+            .map(|it| std::mem::take(&mut it.refused))
+            .unwrap_or_default()
     }
 
     /// Has an m-line receive nothing, because the client does not take anything on it.
@@ -178,8 +185,7 @@ impl Subscriber {
             && let Some(waiting) = &mut self.waiting
         {
             let fits = |track: &Track| {
-                track.kind == offered.kind
-                    && answered(offered, track, room, publications).is_some()
+                track.kind == offered.kind && answered(offered, track, room, publications).is_some()
             };
             let next = waiting.tracks.iter().position(fits);
             if let Some(track) = next.and_then(|next| waiting.tracks.remove(next)) {
@@ -188,14 +194,21 @@ impl Subscriber {
         }
         let received = line.track(publications).map(|(_, stream)| stream);
         let media = received.and_then(|stream| {
-            answered_with(offered, stream.format.codec?, stream.format.h264_profile.clone(), room)
+            answered_with(
+                offered,
+                stream.format.codec?,
+                stream.format.h264_profile.clone(),
+                room,
+            )
         });
         line.vacant = line.is_empty();
         line.ready = media.is_some();
         let Some(mut media) = media else {
             return inactive(offered, room);
         };
-        let own = line.source().and_then(|(feed, mid)| connection.msid(feed, mid));
+        let own = line
+            .source()
+            .and_then(|(feed, mid)| connection.msid(feed, mid));
         media.msid = own.or(Some(Msid {
             stream: "-".to_owned(),
             track: line.mid.as_str().to_owned(),
@@ -211,7 +224,12 @@ fn answered(
     publications: &Publications,
 ) -> Option<Media> {
     let (_, stream) = publications.track(&track.request.feed, track.mid)?;
-    answered_with(offered, stream.format.codec?, stream.format.h264_profile.clone(), room)
+    answered_with(
+        offered,
+        stream.format.codec?,
+        stream.format.h264_profile.clone(),
+        room,
+    )
 }
 
 /// Answers an m-line with the codec of a stream. Returns `None` if the client does not accept it.
@@ -240,7 +258,11 @@ fn inactive(offered: &Media, room: &RoomSettings) -> Media {
 /// ones have it, so all have those of publishers.
 fn line_options(room: &RoomSettings, codec: CodecName, direction: Direction) -> AnswerOptions {
     let mut options = answer_options(room, codec, direction);
-    let more = [ExtensionKind::AbsSendTime, ExtensionKind::Rid, ExtensionKind::RepairedRid];
+    let more = [
+        ExtensionKind::AbsSendTime,
+        ExtensionKind::Rid,
+        ExtensionKind::RepairedRid,
+    ];
     let more = more.iter().filter(|_| codec.kind() == Kind::Video);
     options.extensions.extend(more);
     options

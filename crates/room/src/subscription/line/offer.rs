@@ -39,7 +39,9 @@ impl Line {
         transport_cc: bool,
         use_msid: bool,
     ) -> MediaOffer {
-        let own = self.source().and_then(|(feed, mid)| connection.msid(feed, mid));
+        let own = self
+            .source()
+            .and_then(|(feed, mid)| connection.msid(feed, mid));
         MediaOffer {
             msid: own.or_else(|| self.msid().filter(|_| use_msid)),
             ..self.offered(publications, transport_cc)
