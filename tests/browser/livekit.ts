@@ -1,14 +1,18 @@
 // Participants of LiveKit in pages: the SDK from npm as it is, and access tokens.
 import type { Page } from '@playwright/test';
 import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { startServer } from '../server/index.mjs';
 import { freeTcpPort } from '../server/ports.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { BLANK } from './in-page';
 
+const folder = dirname(createRequire(import.meta.url).resolve('livekit-client'));
+
 /** The SDK's build for script tags: `LivekitClient`. */
-const SDK = createRequire(import.meta.url).resolve('livekit-client').replace(/livekit-client\.[^/]*$/, 'livekit-client.umd.js');
+const SDK = join(folder, 'livekit-client.umd.js');
 
 const KEY = 'devkey';
 const SECRET = 'secret-of-32-bytes-for-the-tests';
@@ -49,12 +53,26 @@ export async function openSdk(page: Page, server: LiveKitServer): Promise<void> 
   await page.addScriptTag({ path: SDK });
 }
 
+/** Has the next room of the page be encrypted end to end with this key. */
+export async function encrypt(page: Page, key: string): Promise<void> {
+  await page.evaluate(
+    async ([script, key]) => {
+      const { ExternalE2EEKeyProvider } = (window as any).LivekitClient;
+      const keyProvider = new ExternalE2EEKeyProvider();
+      await keyProvider.setKey(key);
+      const worker = new Worker(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+      Object.assign(window, { moreOptions: { encryption: { keyProvider, worker } } });
+    },
+    [readFileSync(join(folder, 'livekit-client.e2ee.worker.js'), 'utf8'), key] as const,
+  );
+}
+
 /** Connects `window.room`, of which `window.events` keeps what happens. */
 export async function connect(page: Page, server: LiveKitServer, ofToken: string, room: object = {}, options: object = {}): Promise<void> {
   await page.evaluate(
     async ([url, ofToken, roomOptions, options]) => {
       const { Room, RoomEvent } = (window as any).LivekitClient;
-      const room = new Room(roomOptions);
+      const room = new Room({ ...(roomOptions as object), ...(window as any).moreOptions });
       const events: unknown[][] = [];
       Object.assign(window, { room, events });
       for (const name of Object.values(RoomEvent) as string[]) {

@@ -24,8 +24,8 @@ use crate::reload::{self, TransportsReload};
 use crate::requester::{Locality, OwnPorts};
 use crate::tls::Tls;
 use crate::{
-    ApiConfig, Counters, ExtraServer, HttpConfig, StartError, TlsConfig, UnixConfig, WebSocketConfig, admin,
-    control, http, notifications, tls, unix, websocket,
+    ApiConfig, Counters, ExtraServer, HttpConfig, StartError, TlsConfig, UnixConfig,
+    WebSocketConfig, admin, control, http, notifications, tls, unix, websocket,
 };
 
 /// How long requests may continue after [`Transports::shutdown`].

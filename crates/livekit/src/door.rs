@@ -2,24 +2,21 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use axum::Router;
 use livekit_protocol::{RoomEndReason, SyncState};
-use portunus_core::{Gateway, Plugin, Requester};
-use portunus_room::{CreateError, PersonId, RoomSettings, Rooms};
+use portunus_core::{Credentials, Gateway, Requester};
+use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
+use crate::agents::Agents;
 use crate::config::LiveKitConfig;
-use crate::edge;
-use crate::hall::{Hall, RoomOptions, now_ms};
+use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::session::{Event, JoinError, Joined, Joining, Permissions};
-use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault};
+use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions, server_info};
+use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
 use crate::webhook::Webhooks;
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
@@ -28,28 +25,16 @@ const MAX_NAME: usize = 256;
 /// The most publishers of a room that this door makes.
 const MAX_PUBLISHERS: u64 = 1_000_000;
 
-/// How often rooms are looked for that nobody is in.
-const CLEANING: Duration = Duration::from_secs(1);
-
-/// How often clients are told who speaks.
-const HEARING: Duration = Duration::from_millis(400);
-
-/// The LiveKit door of a server; cheap to clone.
-#[derive(Debug, Clone)]
-pub struct LiveKit {
-    pub(crate) door: Arc<Door>,
-}
-
 /// The state that all connections share.
 pub(crate) struct Door {
     pub(crate) config: LiveKitConfig,
     pub(crate) keys: Keys,
     webhooks: OnceLock<Webhooks>,
+    pub(crate) agents: Agents,
     pub(crate) rooms: Rooms,
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
     halls: Mutex<HashMap<String, Arc<Hall>>>,
-    participants: AtomicUsize,
 }
 
 impl fmt::Debug for Door {
@@ -65,7 +50,7 @@ pub(crate) struct Admitted {
     pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
-    pub(crate) id: PersonId,
+    pub(crate) identity: String,
     pub(crate) parameters: JoinParameters,
 }
 
@@ -90,6 +75,9 @@ pub(crate) enum EntryError {
     /// The room cannot be made.
     #[error(transparent)]
     Create(#[from] CreateError),
+    /// The client makes too many requests.
+    #[error("{0}")]
+    TooMany(String),
     /// The server takes no more participants.
     #[error("{0}")]
     Full(&'static str),
@@ -107,46 +95,71 @@ pub(crate) enum Resumed {
     Gone,
 }
 
-impl LiveKit {
-    /// Returns a door to the rooms of `rooms`.
-    pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
-        LiveKit {
-            door: Arc::new(Door {
-                webhooks: OnceLock::new(),
-                keys: Keys::new(config.keys.clone()),
-                config,
-                rooms,
-                plugin: Arc::default(),
-                gateway: OnceLock::new(),
-                halls: Mutex::default(),
-                participants: AtomicUsize::new(0),
-            }),
+impl Door {
+    pub(crate) fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
+        let keys = Keys::new(config.keys.clone());
+        Door {
+            webhooks: OnceLock::new(),
+            agents: Agents::new(keys.clone(), server_info()),
+            keys,
+            config,
+            rooms,
+            plugin: Arc::default(),
+            gateway: OnceLock::new(),
+            halls: Mutex::default(),
         }
     }
 
-    /// Returns the plugin whose handles are the PeerConnections of participants. The gateway has
-    /// to have it.
-    pub fn plugin(&self) -> Arc<dyn Plugin> {
-        Arc::new(SharedPlugin(self.door.plugin.clone()))
+    /// Returns the plugin of the participants' handles.
+    pub(crate) fn plugin(&self) -> SharedPlugin {
+        SharedPlugin(self.plugin.clone())
     }
 
-    /// Opens the door. Returns its HTTP paths, whose requests have a [`Requester`] as extension.
-    pub fn open(&self, gateway: Gateway) -> Router {
+    /// Lets clients in from now on.
+    pub(crate) fn open(&self, gateway: Gateway) {
         // It is opened once.
-        let _ = self.door.gateway.set(gateway);
-        match Webhooks::start(&self.door.config.webhook, &self.door.keys) {
-            Ok(webhooks) => drop(self.door.webhooks.set(webhooks)),
+        let _ = self.gateway.set(gateway);
+        match Webhooks::start(&self.config.webhook, &self.keys) {
+            Ok(webhooks) => drop(self.webhooks.set(webhooks)),
             Err(error) => tracing::error!("there are no webhooks of LiveKit: {error}"),
         }
-        tokio::spawn(clean(Arc::downgrade(&self.door)));
-        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
-        edge::router(self.door.clone())
     }
-}
 
-impl Door {
+    /// Tells the clients of all rooms who speaks.
+    pub(crate) fn tell_speakers(&self) {
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_speakers();
+        }
+    }
+
+    /// Tells the clients of all rooms what was put off.
+    pub(crate) fn tell_batches(&self) {
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            hall.tell_batch();
+        }
+    }
+
     fn gateway(&self) -> Result<&Gateway, EntryError> {
         self.gateway.get().ok_or(EntryError::Full("not ready"))
+    }
+
+    /// Counts a request against the rate of its client.
+    pub(crate) fn count(&self, requester: Requester) -> Result<(), EntryError> {
+        let nobody = Credentials {
+            api_secret: None,
+            token: None,
+        };
+        let counted = self.gateway()?.count_request(requester, nobody);
+        counted.map_err(|error| EntryError::TooMany(error.to_string()))
+    }
+
+    /// Verifies a token.
+    pub(crate) fn verify(&self, token: Option<&str>) -> Result<Verified, EntryError> {
+        let token = token.ok_or(JoinFault::NoGrant)?;
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        Ok(self.keys.verify(token, now)?)
     }
 
     /// Checks a client's token and parameters.
@@ -156,9 +169,7 @@ impl Door {
         query: &str,
         v1: bool,
     ) -> Result<Admitted, EntryError> {
-        let token = token.ok_or(JoinFault::NoGrant)?;
-        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
-        let verified = self.keys.verify(token, now)?;
+        let verified = self.verify(token)?;
         let claims = verified.grants.clone();
         let grant = claims.video.clone().ok_or(JoinFault::NoGrant)?;
         let parameters = JoinParameters::read(query, v1)?;
@@ -178,6 +189,16 @@ impl Door {
                 "name or identity exceeds the limit of 256 bytes",
             ));
         }
+        let attributes = [&claims.attributes, &parameters.attributes]
+            .into_iter()
+            .flatten();
+        let size: usize = attributes
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
+        let metadata = claims.metadata.len().max(parameters.metadata.len());
+        if size > MAX_METADATA || metadata > MAX_METADATA {
+            return Err(EntryError::Name("metadata or attributes exceed the limit"));
+        }
         let mut permissions = Permissions::of(&claims, &grant);
         if parameters.publish.is_some() {
             permissions.permission.can_subscribe = false;
@@ -186,7 +207,7 @@ impl Door {
             token: Renewal::new(self.keys.clone(), verified),
             permissions,
             room,
-            id: identity.as_str().into(),
+            identity,
             claims,
             parameters,
         })
@@ -220,12 +241,11 @@ impl Door {
         if gateway.draining().is_some() {
             return Err(EntryError::Full("the server is draining"));
         }
-        let present = self
+        let present: usize = self
             .halls()
             .values()
             .map(|hall| hall.people().members().count())
             .sum();
-        self.participants.store(present, Ordering::Relaxed);
         if present >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
@@ -233,7 +253,7 @@ impl Door {
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
         let limit = hall.options().max_participants;
-        let is_back = || hall.people().get(&admitted.id).is_some();
+        let is_back = || hall.people().get(&hall.id_of(&admitted.identity)).is_some();
         let present = || {
             hall.room
                 .lock()
@@ -250,7 +270,7 @@ impl Door {
             gateway,
             plugin: &self.plugin,
             hall,
-            id: admitted.id,
+            identity: admitted.identity,
             claims: admitted.claims,
             token: admitted.token,
             permissions: admitted.permissions,
@@ -261,9 +281,15 @@ impl Door {
     }
 
     /// Lets a client resume its session.
-    pub(crate) async fn resume(&self, admitted: &Admitted) -> Resumed {
+    pub(crate) async fn resume(&self, admitted: &Admitted, requester: Requester) -> Resumed {
+        let Ok(gateway) = self.gateway() else {
+            return Resumed::Gone;
+        };
         let hall = self.halls().get(&admitted.room).cloned();
-        let member = hall.and_then(|hall| hall.people().get(&admitted.id)?.member.clone());
+        let member = hall.and_then(|hall| {
+            let id = hall.id_of(&admitted.identity);
+            hall.people().get(&id)?.member.clone()
+        });
         let sid = &admitted.parameters.sid;
         let Some(member) = member.filter(|it| sid.is_empty() || it.sid == *sid) else {
             return Resumed::Gone;
@@ -279,6 +305,7 @@ impl Door {
                 wire,
                 inputs: member.inputs.clone(),
                 member,
+                purse: gateway.memory().purse(requester.address()),
             }),
             Err(_) => Resumed::Gone,
         }
@@ -324,7 +351,16 @@ impl Door {
             (None, None) => return Err(EntryError::NoRoom),
         };
         let webhooks = self.webhooks.get().cloned().unwrap_or_default();
-        let hall = Arc::new(Hall::new(name, room, is_own, options, webhooks));
+        let setup = Setup {
+            is_own,
+            has_numbers: rooms.has_numbers(),
+            options,
+            reports: Reports {
+                webhooks,
+                agents: self.agents.clone(),
+            },
+        };
+        let hall = Arc::new(Hall::new(name, room, setup));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }
@@ -334,7 +370,7 @@ impl Door {
     }
 
     /// Ends rooms that this door has made and that nobody is in any more.
-    fn clean(&self) {
+    pub(crate) fn clean(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
             if !hall.is_over() {
@@ -374,23 +410,4 @@ fn settings(name: &str) -> RoomSettings {
     ];
     settings.codecs.opus_dtx = true;
     settings
-}
-
-async fn clean(door: Weak<Door>) {
-    loop {
-        tokio::time::sleep(CLEANING).await;
-        let Some(door) = door.upgrade() else { return };
-        door.clean();
-    }
-}
-
-async fn tell_speakers(door: Weak<Door>) {
-    loop {
-        tokio::time::sleep(HEARING).await;
-        let Some(door) = door.upgrade() else { return };
-        let halls: Vec<Arc<Hall>> = door.halls().values().cloned().collect();
-        for hall in halls {
-            hall.tell_speakers();
-        }
-    }
 }

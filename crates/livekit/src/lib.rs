@@ -11,6 +11,7 @@
 //! | `hall` | what this door knows of a room besides the room itself: ids, states, attributes |
 //! | `token` | access tokens |
 //! | `services` | Twirp: rooms and participants, as server SDKs see them |
+//! | `agents` | workers of agents, their jobs and dispatches |
 //! | `webhook` | what happens in rooms, posted to URLs |
 //! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
 //! | `plugin`, `link` | the handles of participants |
@@ -21,6 +22,7 @@
 )]
 
 mod administration;
+mod agents;
 mod config;
 mod door;
 mod edge;
@@ -31,15 +33,18 @@ mod ids;
 mod join_parameters;
 pub mod limits;
 mod link;
+mod livekit;
 mod plugin;
 mod rpc;
 pub mod services;
 mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod token;
 mod webhook;
 
 pub use config::{KeysError, LiveKitConfig};
-pub use door::LiveKit;
+pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;
 pub use webhook::WebhookConfig;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use portunus_core::{Client, Gateway, HandleId, Outbox, Requester, Rights, SessionId};
 use serde_json::{Value, json};
 
+use crate::hall::{Member, Role};
 use crate::ids::IdKind;
 use crate::plugin::{Attached, LiveKitPlugin, PACKAGE};
-use crate::session::{Member, Role};
 
 /// The transport in events.
 const TRANSPORT: &str = "portunus.transport.livekit";

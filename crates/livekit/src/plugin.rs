@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_core::{Handle, HandleEvent, Message, Plugin, PluginHandle, PluginInfo, Reply};
 use serde_json::{Value, json};
 
-use crate::session::{Described, Event, Member, Role};
+use crate::hall::{Described, Event, Member, Role};
 
 /// The plugin's package.
 pub(crate) const PACKAGE: &str = "portunus.plugin.livekit";
@@ -93,7 +93,7 @@ impl PluginHandle for PeerHandle {
         match &self.0 {
             Some(Attached { member, role }) => json!({
                 "room": member.hall.name,
-                "identity": member.id.as_str(),
+                "identity": member.identity,
                 "sid": member.sid,
                 "role": role.name(),
             }),

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use livekit_protocol::{DataPacket, PerformRpcRequest, RpcError, RpcRequest, data_packet};
-use portunus_room::PersonId;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -40,7 +39,7 @@ pub(crate) struct Calls(Mutex<HashMap<String, Pending>>);
 /// A call that waits.
 #[derive(Debug)]
 struct Pending {
-    to: PersonId,
+    to: String,
     progress: mpsc::Sender<Progress>,
 }
 
@@ -82,7 +81,7 @@ impl Calls {
             return Err(ServiceError::new(Code::ResourceExhausted, text));
         }
         let pending = Pending {
-            to: request.destination_identity.as_str().into(),
+            to: request.destination_identity.clone(),
             progress: sender,
         };
         calls.insert(id.clone(), pending);
@@ -111,7 +110,7 @@ impl Calls {
     }
 
     /// Takes a packet of `from` if it is about a call of the services.
-    pub(crate) fn take(&self, from: &PersonId, packet: &DataPacket) -> bool {
+    pub(crate) fn take(&self, from: &str, packet: &DataPacket) -> bool {
         use livekit_protocol::rpc_response::Value;
         let (id, progress) = match &packet.value {
             Some(data_packet::Value::RpcAck(ack)) => (&ack.request_id, Progress::Taken),
@@ -126,7 +125,7 @@ impl Calls {
             _ => return false,
         };
         let calls = self.calls();
-        let Some(call) = calls.get(id).filter(|call| call.to == *from) else {
+        let Some(call) = calls.get(id).filter(|call| call.to == from) else {
             return false;
         };
         // A participant that says more than that is not heard.
@@ -241,13 +240,13 @@ mod tests {
         };
         assert_eq!((sent.method.as_str(), sent.version), ("m", 1));
         let done = answer(&sent.id, rpc_response::Value::Payload("yes".to_owned()));
-        assert!(!calls.take(&"bob".into(), &done));
-        assert!(!calls.take(&"al".into(), &ack("another")));
-        assert!(calls.take(&"al".into(), &ack(&sent.id)));
-        assert!(calls.take(&"al".into(), &done));
+        assert!(!calls.take("bob", &done));
+        assert!(!calls.take("al", &ack("another")));
+        assert!(calls.take("al", &ack(&sent.id)));
+        assert!(calls.take("al", &done));
         assert_eq!(call.answer().await.unwrap(), "yes");
         assert!(calls.calls().is_empty());
-        assert!(!calls.take(&"al".into(), &done));
+        assert!(!calls.take("al", &done));
     }
 
     #[tokio::test]
@@ -259,7 +258,7 @@ mod tests {
             message: "Method not supported at destination".to_owned(),
             data: "d".to_owned(),
         });
-        assert!(calls.take(&"al".into(), &answer(&call.id, fault)));
+        assert!(calls.take("al", &answer(&call.id, fault)));
         let error = call.answer().await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         let expected = "RpcError 1400: Method not supported at destination: d";
@@ -279,7 +278,7 @@ mod tests {
         assert_eq!(begun.elapsed(), ACK_LIMIT);
         let begun = Instant::now();
         let (call, _) = calls.begin(&request(1)).unwrap();
-        assert!(calls.take(&"al".into(), &ack(&call.id)));
+        assert!(calls.take("al", &ack(&call.id)));
         let error = call.answer().await.unwrap_err();
         assert_eq!(error.to_string(), "RpcError 1502: Response timeout");
         assert_eq!(begun.elapsed(), ANSWER_LIMIT);

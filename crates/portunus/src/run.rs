@@ -116,7 +116,10 @@ pub(crate) async fn run(
             return Err(error);
         }
     };
-    let livekit = config.livekit.is_on().then(|| LiveKit::new(config.livekit.clone(), rooms));
+    let livekit = config
+        .livekit
+        .is_on()
+        .then(|| LiveKit::new(config.livekit.clone(), rooms));
     let known = plugins.iter().map(|(_, it)| it.plugin.clone());
     let gateway = Gateway::new(
         config.core.clone(),

@@ -20,6 +20,9 @@ pub trait Directory: fmt::Debug + Send + Sync {
     /// Ends the room that is called `name`, and tells its clients. Does nothing without one.
     fn destroy(&self, name: &str);
 
+    /// Returns whether clients of the keeping door can name only participants whose id is a number.
+    fn has_numbers(&self) -> bool;
+
     /// Returns all rooms with their names.
     fn list(&self) -> Vec<(String, Arc<Room>)>;
 }

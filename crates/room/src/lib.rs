@@ -75,9 +75,9 @@ pub use directory::{CreateError, Directory, Rooms};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{
-    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, MAX_STREAMS, Place, Publication,
-    RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription, StreamFormat,
-    StreamSetting, Talk,
+    Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, LineWish, MAX_STREAMS, Place,
+    Publication, RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription,
+    StreamFormat, StreamSetting, Talk,
 };
 pub use refusal::Refusal;
 pub use room::{

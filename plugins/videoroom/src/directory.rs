@@ -83,6 +83,11 @@ impl Directory for RoomDirectory {
         tracing::info!(room = %door.id, "room destroyed");
     }
 
+    fn has_numbers(&self) -> bool {
+        let shared = self.0.upgrade();
+        shared.is_some_and(|shared| shared.rooms.ids() == Ids::Numbers)
+    }
+
     fn list(&self) -> Vec<(String, Arc<Conference>)> {
         let Some(shared) = self.0.upgrade() else {
             return Vec::new();

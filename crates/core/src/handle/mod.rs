@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use portunus_media::{
-    DataMessage, DataOptions, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions, SourceRef,
-    TalkDetection, TrackRef,
+    DataMessage, DataOptions, KeyframeCache, MediaPlane, PeerId, PeerStats, RouteId, RouteOptions,
+    SourceRef, TalkDetection, TrackRef,
 };
 use portunus_record::Recorder;
 use portunus_rtp::Mid;
@@ -333,7 +333,10 @@ impl Handle {
     /// As [`Handle::send_data`]. If it opens the channel, that has these `options`.
     pub fn send_data_with(&self, message: DataMessage, options: DataOptions) {
         if let Some(peer) = self.peer() {
-            self.shared.context.media.send_data_with(peer, message, options);
+            self.shared
+                .context
+                .media
+                .send_data_with(peer, message, options);
         }
     }
 

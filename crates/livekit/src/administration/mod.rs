@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use livekit_protocol as lk;
 use livekit_protocol::{data_packet, signal_request, signal_response};
-use portunus_room::{CreateError, PersonId};
+use portunus_room::CreateError;
 use prost::Message;
 
 use crate::door::{Door, EntryError};
-use crate::hall::{Hall, Packet, RoomOptions};
+use crate::hall::{Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
 use crate::services::{Answer, Code, Rooms, ServiceError};
-use crate::session::{Input, LOSSY, Member, RELIABLE};
 
 impl Rooms for Door {
     async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
@@ -68,13 +67,13 @@ impl Rooms for Door {
     ) -> Answer<lk::ParticipantInfo> {
         let hall = self.hall(&request.room);
         let hall = hall.map_err(|_| ServiceError::no_participant())?;
-        hall.participant(&request.identity.as_str().into())
+        hall.participant(&hall.id_of(&request.identity))
     }
 
     async fn remove_participant(&self, request: lk::RoomParticipantIdentity) -> Answer<()> {
         let hall = self.hall(&request.room);
         let hall = hall.map_err(|_| ServiceError::no_participant())?;
-        let id = PersonId::from(request.identity.as_str());
+        let id = hall.id_of(&request.identity);
         let mut state = hall.room.lock();
         let removed = state.kick(&id, None);
         removed.map_err(|_| ServiceError::no_participant())
@@ -85,11 +84,11 @@ impl Rooms for Door {
         request: lk::MuteRoomTrackRequest,
     ) -> Answer<Option<lk::TrackInfo>> {
         let hall = self.hall(&request.room)?;
-        hall.participant(&request.identity.as_str().into())?;
+        hall.participant(&hall.id_of(&request.identity))?;
         if !request.muted {
             return Err(ServiceError::no_remote_unmute());
         }
-        hall.mute(&request.identity.as_str().into(), &request.track_sid)
+        hall.mute(&hall.id_of(&request.identity), &request.track_sid)
     }
 
     async fn update_participant(
@@ -109,12 +108,9 @@ impl Rooms for Door {
             subscribe: request.subscribe,
             participant_tracks: request.participant_tracks,
         };
-        let input = Input {
-            request: lk::SignalRequest {
-                message: Some(signal_request::Message::Subscription(update)),
-            },
-            generation: 0,
-        };
+        let input = Input::of_server(lk::SignalRequest {
+            message: Some(signal_request::Message::Subscription(update)),
+        });
         // It may leave meanwhile.
         let sent = member.inputs.send(input).await;
         sent.map_err(|_| ServiceError::no_participant())
@@ -175,6 +171,47 @@ impl Rooms for Door {
         Err(ServiceError::unimplemented("not implemented"))
     }
 
+    async fn create_dispatch(
+        &self,
+        request: lk::CreateAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        let options = || RoomOptions::new(&self.config);
+        let make: Option<&dyn Fn() -> RoomOptions> = match self.config.auto_create {
+            true => Some(&options),
+            false => None,
+        };
+        let hall = self.hall_with(&request.room, make)?;
+        hall.report_started();
+        let (room, people) = {
+            let state = hall.room.lock();
+            let room = hall.info(&state);
+            let mut people = hall.people();
+            let all = state.people().filter_map(|it| people.info(&state, it.id()));
+            (room, all.collect::<Vec<_>>())
+        };
+        let dispatch = self.agents.dispatch(request, &room, &people);
+        let text = "the room has too many dispatches";
+        dispatch.ok_or_else(|| ServiceError::new(Code::ResourceExhausted, text))
+    }
+
+    async fn delete_dispatch(
+        &self,
+        request: lk::DeleteAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        self.hall(&request.room)?;
+        let ended = self.agents.end_dispatch(&request.room, &request.dispatch_id);
+        let text = "dispatch ID not found";
+        ended.ok_or_else(|| ServiceError::new(Code::NotFound, text))
+    }
+
+    async fn list_dispatch(
+        &self,
+        request: lk::ListAgentDispatchRequest,
+    ) -> Answer<Vec<lk::AgentDispatch>> {
+        self.hall(&request.room)?;
+        Ok(self.agents.dispatches(&request.room, &request.dispatch_id))
+    }
+
     async fn perform_rpc(&self, request: lk::PerformRpcRequest) -> Answer<String> {
         let hall = self.hall(&request.room)?;
         let member = member(&hall, &request.destination_identity)?;
@@ -190,7 +227,7 @@ fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<
     let (identities, sids) = (&request.destination_identities, &request.destination_sids);
     let is_for_all = identities.is_empty() && sids.is_empty();
     let is_named = |member: &Member| {
-        identities.iter().any(|it| it == member.id.as_str()) || sids.contains(&member.sid)
+        identities.contains(&member.identity) || sids.contains(&member.sid)
     };
     let people = hall.people();
     let targets = people.members().filter(|it| is_for_all || is_named(it));
@@ -198,7 +235,7 @@ fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<
     let mut to = Vec::new();
     if !is_for_all {
         to.clone_from(identities);
-        to.extend(targets.iter().map(|it| it.id.to_string()));
+        to.extend(targets.iter().map(|it| it.identity.clone()));
     }
     (to, targets)
 }
@@ -217,7 +254,7 @@ fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
 /// Returns a participant of this door.
 fn member(hall: &Hall, identity: &str) -> Answer<Arc<Member>> {
     let people = hall.people();
-    let person = people.get(&identity.into());
+    let person = people.get(&hall.id_of(identity));
     let member = person.and_then(|person| person.member.clone());
     member.ok_or_else(ServiceError::no_participant)
 }
@@ -227,7 +264,9 @@ impl From<EntryError> for ServiceError {
         let code = match &error {
             EntryError::NoRoom => return ServiceError::no_room(),
             EntryError::Create(CreateError::Name(_)) | EntryError::Name(_) => Code::InvalidArgument,
-            EntryError::Create(CreateError::Refused(_)) => Code::ResourceExhausted,
+            EntryError::Create(CreateError::Refused(_)) | EntryError::TooMany(_) => {
+                Code::ResourceExhausted
+            }
             _ => Code::Unavailable,
         };
         ServiceError::new(code, error.to_string())

@@ -48,7 +48,7 @@ impl Hall {
 
     /// Changes a participant.
     pub(super) fn change(&self, request: UpdateParticipantRequest) -> Answer<ParticipantInfo> {
-        let id = PersonId::from(request.identity.as_str());
+        let id = self.id_of(&request.identity);
         let mut state = self.room.lock();
         // One of another door is known from here on.
         self.describe(&state, &id)?;

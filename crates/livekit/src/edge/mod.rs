@@ -1,5 +1,6 @@
 //! The HTTP paths and the WebSockets of the door.
 
+mod agent;
 mod cors;
 mod socket;
 
@@ -27,6 +28,7 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc", get(rtc))
         .route("/rtc/v1", get(rtc_v1))
         .route("/rtc/validate", get(validate))
+        .route("/agent", get(agent::agent))
         .route("/rtc/v1/validate", get(validate_v1))
         .with_state(door.clone());
     let keys = door.keys.clone();
@@ -67,6 +69,7 @@ impl IntoResponse for EntryError {
             }
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
+            EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             EntryError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
             EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -155,7 +158,10 @@ async fn entered(
 ) -> Response {
     let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
     let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
-    let admitted = token(headers, query).and_then(|token| door.admit(token.as_deref(), query, v1));
+    let admitted = door
+        .count(requester)
+        .and_then(|()| token(headers, query))
+        .and_then(|token| door.admit(token.as_deref(), query, v1));
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return error.into_response(),
@@ -164,7 +170,7 @@ async fn entered(
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE);
     if admitted.parameters.reconnect {
-        return match door.resume(&admitted).await {
+        return match door.resume(&admitted, requester).await {
             Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
             Resumed::Gone => upgrade.on_upgrade(socket::refuse),
         };

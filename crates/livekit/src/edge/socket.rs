@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{interval, timeout};
 
 use crate::frame::{self, Form, Frame};
-use crate::session::{Event, Input, Joined, Wire, leave};
+use crate::hall::{Event, Input, Wire};
+use crate::session::{Joined, leave};
 
 /// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
         wire,
         inputs,
         member,
+        purse,
     } = joined;
     let generation = wire.generation;
     let (sink, stream) = socket.split();
@@ -44,11 +46,17 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                 Message::Ping(_) | Message::Pong(_) => continue,
             };
             form.send_replace(of);
+            // A message takes about twice its size once it is read.
+            let Ok(paid) = purse.take(content.len().saturating_mul(2)) else {
+                tracing::debug!("there is no memory for a client's message");
+                return;
+            };
             match frame::read(of, &content) {
                 Ok(request) => {
                     let input = Input {
                         request,
                         generation,
+                        _paid: paid,
                     };
                     // A full queue slows the client down.
                     if inputs.send(input).await.is_err() {

@@ -2,7 +2,13 @@
 //!
 //! The lock of a hall is taken under that of its room, never the other way round.
 
+mod batch;
+mod data;
+mod departed;
+mod input;
+mod member;
 mod options;
+mod out;
 mod packets;
 mod people;
 mod reports;
@@ -10,20 +16,32 @@ mod show;
 mod speaking;
 mod track;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use livekit_protocol::{ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response};
+use livekit_protocol::{
+    ParticipantInfo, ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response,
+};
 use portunus_room::{PersonId, Room, State};
 
 use crate::frame::Frame;
 use crate::ids::IdKind;
 use crate::rpc::Calls;
-use crate::webhook::Webhooks;
+use batch::Batch;
+#[cfg(feature = "testing")]
+pub(crate) use data::signed_packet;
+pub(crate) use data::{LOSSY, RELIABLE};
+use departed::Departed;
+pub(crate) use input::{Event, Input};
+pub(crate) use member::{Described, Member, Role};
 pub(crate) use options::RoomOptions;
-pub(crate) use packets::{Packet, Packets};
+pub(crate) use out::Wire;
+use packets::Packets;
+pub(crate) use packets::Packet;
 pub(crate) use people::{People, Person};
+pub(crate) use reports::Reports;
 pub(crate) use show::codecs;
 use speaking::Speaking;
 pub(crate) use track::Track;
@@ -43,13 +61,15 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
-    /// The webhooks.
-    pub(crate) webhooks: Webhooks,
-    /// Whether webhooks know that it has begun.
+    /// Who wants to know what happens.
+    reports: Reports,
+    /// Whether they know that it has begun.
     is_started: AtomicBool,
     /// The calls of participants by the services.
     pub(crate) calls: Calls,
     options: Mutex<RoomOptions>,
+    /// Whether participants are numbers for other doors.
+    has_numbers: bool,
     people: Mutex<People>,
     /// Since when nobody is there.
     empty: Mutex<Emptiness>,
@@ -57,6 +77,10 @@ pub(crate) struct Hall {
     packets: Mutex<Packets>,
     /// Who was last told to speak.
     speakers: Mutex<Speaking>,
+    /// The updates that are put off.
+    batch: Mutex<Batch>,
+    /// Who has left.
+    departed: Mutex<Departed>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -66,14 +90,25 @@ struct Emptiness {
     was_used: bool,
 }
 
+/// What a new hall is like.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// Whether this door has made the room, and ends it when nobody is there.
+    pub(crate) is_own: bool,
+    /// Whether participants are numbers for other doors.
+    pub(crate) has_numbers: bool,
+    pub(crate) options: RoomOptions,
+    pub(crate) reports: Reports,
+}
+
 impl Hall {
-    pub(crate) fn new(
-        name: &str,
-        room: Arc<Room>,
-        is_own: bool,
-        options: RoomOptions,
-        webhooks: Webhooks,
-    ) -> Self {
+    pub(crate) fn new(name: &str, room: Arc<Room>, setup: Setup) -> Self {
+        let Setup {
+            is_own,
+            has_numbers,
+            options,
+            reports,
+        } = setup;
         Hall {
             name: name.to_owned(),
             sid: IdKind::Room.random(),
@@ -81,18 +116,21 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
-            webhooks,
+            reports,
             is_started: AtomicBool::new(false),
             calls: Calls::default(),
             options: Mutex::new(options),
+            has_numbers,
             people: Mutex::default(),
             empty: Mutex::default(),
             packets: Mutex::default(),
             speakers: Mutex::default(),
+            batch: Mutex::default(),
+            departed: Mutex::default(),
         }
     }
 
-    /// Notes that somebody joins: from now on it ends when all have left.
+    /// Notes that somebody has joined.
     pub(crate) fn is_joined(&self) {
         let mut empty = self.empty.lock().unwrap_or_else(PoisonError::into_inner);
         (empty.since, empty.was_used) = (None, true);
@@ -122,6 +160,14 @@ impl Hall {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the id in the room of the participant with this identity.
+    pub(crate) fn id_of(&self, identity: &str) -> PersonId {
+        match self.has_numbers {
+            true => numbered(identity).into(),
+            false => identity.into(),
+        }
+    }
+
     /// Locks what is known of the participants.
     pub(crate) fn people(&self) -> MutexGuard<'_, People> {
         self.people.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,6 +176,21 @@ impl Hall {
     /// Locks the data messages of the last seconds. No other lock is taken under this one.
     pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn departed(&self) -> MutexGuard<'_, Departed> {
+        self.departed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the last descriptions of those who have left, for a client that resumes.
+    pub(crate) fn gone(&self) -> Vec<ParticipantInfo> {
+        let people = self.people();
+        self.departed()
+            .gone(|identity| people.get(&self.id_of(identity)).is_some())
+    }
+
+    fn batch(&self) -> MutexGuard<'_, Batch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the clients who speaks, if that has changed.
@@ -190,7 +251,7 @@ impl Hall {
 }
 
 /// Returns an update about participants.
-pub(crate) fn frame_of(participants: Vec<livekit_protocol::ParticipantInfo>) -> Arc<Frame> {
+pub(crate) fn frame_of(participants: Vec<ParticipantInfo>) -> Arc<Frame> {
     let update = ParticipantUpdate {
         participants,
         ..ParticipantUpdate::default()
@@ -202,4 +263,37 @@ pub(crate) fn frame_of(participants: Vec<livekit_protocol::ParticipantInfo>) -> 
 pub(crate) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or_default()
+}
+
+/// Returns the number that stands for an identity: itself, if it is one, or one below 2^53 that
+/// follows from it.
+fn numbered(identity: &str) -> String {
+    if identity
+        .parse::<u64>()
+        .is_ok_and(|number| number > 0 && number.to_string() == identity)
+    {
+        return identity.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    identity.hash(&mut hasher);
+    (1 + hasher.finish() % ((1 << 53) - 1)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_has_one_number() {
+        assert_eq!(numbered("1234"), "1234");
+        for text in ["al", "01234", "0", "", "-1", "1e3"] {
+            let number = numbered(text).parse::<u64>();
+            assert!(
+                number.is_ok_and(|number| (1..1 << 53).contains(&number)),
+                "{text}"
+            );
+            assert_eq!(numbered(text), numbered(text));
+        }
+        assert_ne!(numbered("al"), numbered("bo"));
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use livekit_protocol::{CreateRoomRequest, Room, RoomConfiguration};
+use livekit_protocol::{CreateRoomRequest, Room, RoomAgentDispatch, RoomConfiguration};
 
 use crate::config::LiveKitConfig;
 
 /// The options of a room.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RoomOptions {
     /// How long it stays if nobody joins.
     pub(crate) empty_timeout: Duration,
@@ -17,6 +17,8 @@ pub(crate) struct RoomOptions {
     pub(crate) max_participants: u32,
     /// Text of the application.
     pub(crate) metadata: String,
+    /// The agents that it begins with.
+    pub(crate) agents: Vec<RoomAgentDispatch>,
 }
 
 impl RoomOptions {
@@ -27,6 +29,7 @@ impl RoomOptions {
             departure_timeout: config.departure_timeout,
             max_participants: 0,
             metadata: String::new(),
+            agents: Vec::new(),
         }
     }
 
@@ -36,6 +39,7 @@ impl RoomOptions {
         set(&mut self.departure_timeout, request.departure_timeout);
         self.max_participants = request.max_participants;
         self.metadata.clone_from(&request.metadata);
+        self.agents.clone_from(&request.agents);
         self
     }
 
@@ -46,6 +50,7 @@ impl RoomOptions {
             departure_timeout: configuration.departure_timeout,
             max_participants: configuration.max_participants,
             metadata: configuration.metadata.clone(),
+            agents: configuration.agents.clone(),
             ..CreateRoomRequest::default()
         })
     }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_room::PersonId;
 use tokio::time::Instant;
 
 /// How long messages are kept.
@@ -31,8 +30,8 @@ pub(crate) struct Packet {
 
 impl Packet {
     /// Returns whether it is for a participant.
-    pub(crate) fn is_for(&self, id: &PersonId, sid: &str) -> bool {
-        let named = || self.to.iter().any(|to| to == id.as_str());
+    pub(crate) fn is_for(&self, identity: &str, sid: &str) -> bool {
+        let named = || self.to.iter().any(|to| to == identity);
         self.from != sid && (self.to.is_empty() || named())
     }
 }
@@ -123,10 +122,10 @@ mod tests {
     #[test]
     fn nobody_gets_its_own_messages_or_those_for_others() {
         let mut packet = packet("PA_1", 1, Instant::now());
-        assert!(packet.is_for(&"al".into(), "PA_2"));
-        assert!(!packet.is_for(&"al".into(), "PA_1"));
+        assert!(packet.is_for("al", "PA_2"));
+        assert!(!packet.is_for("al", "PA_1"));
         packet.to = vec!["bo".to_owned()];
-        assert!(!packet.is_for(&"al".into(), "PA_2"));
-        assert!(packet.is_for(&"bo".into(), "PA_2"));
+        assert!(!packet.is_for("al", "PA_2"));
+        assert!(packet.is_for("bo", "PA_2"));
     }
 }

@@ -11,10 +11,10 @@ use portunus_room::{PersonId, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
+use super::member::Member;
 use super::now_ms;
 use super::track::Track;
 use crate::ids::IdKind;
-use crate::session::Member;
 
 /// The participants of a room: those of this door, and those of others that were shown to it.
 #[derive(Debug, Default)]
@@ -139,14 +139,22 @@ impl People {
         Some(person.or_insert_with(Person::foreign))
     }
 
+    /// Returns the number of participants that are known.
+    pub(crate) fn count(&self) -> usize {
+        self.persons.len()
+    }
+
     /// Returns the clients of this door.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.persons.values().filter_map(|it| it.member.as_ref())
     }
 
-    /// Returns the quality of the connections where it is known, by the ids of sessions.
+    /// Returns the quality of the connections of publishers where it is known, by the ids of sessions.
     pub(crate) fn qualities(&self) -> impl Iterator<Item = (String, ConnectionQuality)> {
-        let persons = self.persons.values();
+        let persons = self
+            .persons
+            .values()
+            .filter(|person| !person.tracks.is_empty());
         persons.filter_map(|person| Some((person.sid.clone(), person.quality?)))
     }
 
@@ -198,7 +206,10 @@ impl People {
         };
         let mut info = ParticipantInfo {
             sid: person.sid.clone(),
-            identity: id.to_string(),
+            identity: match &person.member {
+                Some(member) => member.identity.clone(),
+                None => id.to_string(),
+            },
             state: person.state.into(),
             joined_at: person.joined_ms / 1_000,
             joined_at_ms: person.joined_ms,

@@ -1,28 +1,39 @@
-//! What happens in a room, told to webhooks.
+//! What happens in a room, told to webhooks and agents.
 
 use std::sync::atomic::Ordering;
 
-use livekit_protocol::{ParticipantInfo, RoomEndReason, participant_info};
+use livekit_protocol::{JobType, ParticipantInfo, RoomEndReason, participant_info};
 use portunus_room::State;
 
-use super::Hall;
+use super::{Hall, Member};
+use crate::agents::Agents;
 use crate::happening::Happening;
-use crate::session::Member;
+use crate::webhook::Webhooks;
+
+/// Who wants to know what happens.
+#[derive(Debug, Clone)]
+pub(crate) struct Reports {
+    pub(crate) webhooks: Webhooks,
+    pub(crate) agents: Agents,
+}
 
 impl Hall {
     /// Tells that the room begins, once.
     pub(crate) fn report_started(&self) {
-        if self.is_reported() && !self.is_started.swap(true, Ordering::AcqRel) {
+        if !self.is_started.swap(true, Ordering::AcqRel) {
             let room = self.info(&self.room.lock());
-            self.webhooks.tell(Happening::RoomStarted(room));
+            let agents = self.options().agents.clone();
+            self.reports.agents.room_started(&room, &agents);
+            self.reports.webhooks.tell(Happening::RoomStarted(room));
         }
     }
 
     /// Tells that the room has ended, if it was told that it began.
     pub(crate) fn report_finished(&self, reason: RoomEndReason) {
         if self.is_started.swap(false, Ordering::AcqRel) {
+            self.reports.agents.room_finished(&self.name);
             let room = self.info(&self.room.lock());
-            self.webhooks.tell(Happening::RoomFinished(room, reason));
+            self.reports.webhooks.tell(Happening::RoomFinished(room, reason));
         }
     }
 
@@ -30,8 +41,11 @@ impl Hall {
     pub(crate) fn report_joined(&self, state: &State, member: &Member) {
         if self.is_reported() {
             let participant = self.person_of(state, member);
-            let joined = Happening::Joined(self.info(state), participant);
-            self.webhooks.tell(joined);
+            let room = self.info(state);
+            let agents = &self.reports.agents;
+            agents.participant(JobType::JtParticipant, &room, &participant);
+            let joined = Happening::Joined(room, participant);
+            self.reports.webhooks.tell(joined);
         }
     }
 
@@ -52,7 +66,11 @@ impl Hall {
         for track in ended {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track.clone());
-            self.webhooks.tell(ended);
+            self.reports.webhooks.tell(ended);
+        }
+        if before.is_empty() && !present.is_empty() {
+            let (agents, room) = (&self.reports.agents, self.info(state));
+            agents.participant(JobType::JtPublisher, &room, &participant);
         }
         let new = present
             .iter()
@@ -60,7 +78,7 @@ impl Hall {
         for track in new {
             let participant = participant.clone();
             let new = Happening::Published(self.info(state), participant, track.clone());
-            self.webhooks.tell(new);
+            self.reports.webhooks.tell(new);
         }
     }
 
@@ -74,18 +92,18 @@ impl Hall {
         for track in std::mem::take(&mut *member.reported()) {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track);
-            self.webhooks.tell(ended);
+            self.reports.webhooks.tell(ended);
         }
         participant.tracks.clear();
         let room = self.info(state);
-        self.webhooks.tell(match was_up {
+        self.reports.webhooks.tell(match was_up {
             true => Happening::Left(room, participant),
             false => Happening::Aborted(room, participant),
         });
     }
 
     fn is_reported(&self) -> bool {
-        self.webhooks.is_used()
+        self.reports.webhooks.is_used() || self.reports.agents.is_used()
     }
 
     /// Returns the description of a participant. One that is out of the room already has its ids
@@ -96,7 +114,7 @@ impl Hall {
         info.filter(|info| info.sid == member.sid)
             .unwrap_or_else(|| ParticipantInfo {
                 sid: member.sid.clone(),
-                identity: member.id.to_string(),
+                identity: member.identity.clone(),
                 ..ParticipantInfo::default()
             })
     }

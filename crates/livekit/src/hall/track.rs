@@ -68,6 +68,12 @@ impl Track {
         self.request.encryption() != encryption::Type::None
     }
 
+    /// Returns whether silence may be sent discontinuously.
+    pub(crate) fn has_dtx(&self) -> bool {
+        let no_dtx = i32::from(AudioTrackFeature::TfNoDtx);
+        !self.request.disable_dtx && !self.request.audio_features.contains(&no_dtx)
+    }
+
     /// Returns the name of the stream that its receivers play in sync.
     fn stream(&self) -> &str {
         if !self.request.stream.is_empty() {

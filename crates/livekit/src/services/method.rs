@@ -11,7 +11,7 @@ pub(super) enum Method {
     Missing(Need),
 }
 
-/// A method of `RoomService`.
+/// A method of `RoomService` or `AgentDispatchService`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RoomMethod {
     CreateRoom,
@@ -28,12 +28,14 @@ pub(super) enum RoomMethod {
     ForwardParticipant,
     MoveParticipant,
     PerformRpc,
+    CreateDispatch,
+    DeleteDispatch,
+    ListDispatch,
 }
 
 /// The grant that a service needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
-    RoomAdmin,
     RoomRecord,
     IngressAdmin,
     SipAdmin,
@@ -46,7 +48,6 @@ impl Need {
         let video = grants.video.as_ref();
         let sip = grants.sip.as_ref();
         match self {
-            Need::RoomAdmin => video.is_some_and(|video| video.room_admin),
             Need::RoomRecord => video.is_some_and(|video| video.room_record),
             Need::IngressAdmin => video.is_some_and(|video| video.ingress_admin),
             Need::SipAdmin => sip.is_some_and(|sip| sip.admin),
@@ -67,7 +68,7 @@ pub(super) fn find(http_method: &str, path: &str) -> Result<Method, ServiceError
     let names = path.strip_prefix(PREFIX).and_then(|it| it.split_once('/'));
     let method = names.and_then(|(service, method)| match service {
         "livekit.RoomService" => room_method(method).map(Method::Room),
-        "livekit.AgentDispatchService" => missing_dispatch(method),
+        "livekit.AgentDispatchService" => dispatch_method(method).map(Method::Room),
         "livekit.Egress" => missing_egress(method),
         "livekit.Ingress" => missing_ingress(method),
         "livekit.SIP" => missing_sip(method),
@@ -99,11 +100,11 @@ fn room_method(name: &str) -> Option<RoomMethod> {
     })
 }
 
-fn missing_dispatch(name: &str) -> Option<Method> {
+fn dispatch_method(name: &str) -> Option<RoomMethod> {
     match name {
-        "CreateDispatch" | "DeleteDispatch" | "ListDispatch" => {
-            Some(Method::Missing(Need::RoomAdmin))
-        }
+        "CreateDispatch" => Some(RoomMethod::CreateDispatch),
+        "DeleteDispatch" => Some(RoomMethod::DeleteDispatch),
+        "ListDispatch" => Some(RoomMethod::ListDispatch),
         _ => None,
     }
 }

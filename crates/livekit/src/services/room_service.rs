@@ -12,6 +12,9 @@ use crate::token::{Grants, VideoGrant};
 /// The length of a nonce of data, in bytes.
 const NONCE: usize = 16;
 
+/// The longest name of a deployment of agents, in bytes.
+const DEPLOYMENT: usize = 64;
+
 /// A request whose token holds.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -111,6 +114,28 @@ impl Call<'_> {
                 rooms.move_participant(request).await?;
                 format.write(&lk::MoveParticipantResponse {}, &schema::EMPTY)
             }
+            RoomMethod::CreateDispatch => {
+                let request: lk::CreateAgentDispatchRequest = format.read(body)?;
+                self.require_admin(&request.room)?;
+                check_deployment(&request.deployment)?;
+                check_metadata(&request.metadata)?;
+                check_attributes(&request.attributes)?;
+                let dispatch = rooms.create_dispatch(request).await?;
+                format.write(&dispatch, &schema::DISPATCH)
+            }
+            RoomMethod::DeleteDispatch => {
+                let request: lk::DeleteAgentDispatchRequest = format.read(body)?;
+                self.require_admin(&request.room)?;
+                let dispatch = rooms.delete_dispatch(request).await?;
+                format.write(&dispatch, &schema::DISPATCH)
+            }
+            RoomMethod::ListDispatch => {
+                let request: lk::ListAgentDispatchRequest = format.read(body)?;
+                self.require_admin(&request.room)?;
+                let agent_dispatches = rooms.list_dispatch(request).await?;
+                let answer = lk::ListAgentDispatchResponse { agent_dispatches };
+                format.write(&answer, &schema::LIST_DISPATCHES)
+            }
             RoomMethod::PerformRpc => {
                 let request: lk::PerformRpcRequest = format.read(body)?;
                 self.require_admin(&request.room)?;
@@ -192,6 +217,16 @@ fn check_attributes(
             limits::ATTRIBUTES,
         )),
     }
+}
+
+/// Checks the name of a deployment of agents.
+fn check_deployment(deployment: &str) -> Result<(), ServiceError> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'_';
+    if deployment.len() <= DEPLOYMENT && deployment.bytes().all(is_plain) {
+        return Ok(());
+    }
+    let text = "deployment has more than 64 bytes, an underscore, spaces or control bytes";
+    Err(ServiceError::new(Code::InvalidArgument, text))
 }
 
 fn check_nonce(nonce: &[u8]) -> Result<(), ServiceError> {

@@ -80,6 +80,24 @@ pub trait Rooms: Send + Sync + 'static {
         request: lk::MoveParticipantRequest,
     ) -> impl Future<Output = Answer<()>> + Send;
 
+    /// Dispatches an agent to a room, and makes the room if there is none.
+    fn create_dispatch(
+        &self,
+        request: lk::CreateAgentDispatchRequest,
+    ) -> impl Future<Output = Answer<lk::AgentDispatch>> + Send;
+
+    /// Ends a dispatch with its jobs.
+    fn delete_dispatch(
+        &self,
+        request: lk::DeleteAgentDispatchRequest,
+    ) -> impl Future<Output = Answer<lk::AgentDispatch>> + Send;
+
+    /// Returns the dispatches of a room, or the one with this id.
+    fn list_dispatch(
+        &self,
+        request: lk::ListAgentDispatchRequest,
+    ) -> impl Future<Output = Answer<Vec<lk::AgentDispatch>>> + Send;
+
     /// Calls a method of a participant, and returns what it answers.
     fn perform_rpc(
         &self,

@@ -6,17 +6,15 @@ use livekit_protocol::{
     DisconnectReason, IceServer, JoinResponse, ServerInfo, participant_info, server_info,
     signal_response,
 };
-use portunus_core::{Gateway, Requester};
+use portunus_core::{Gateway, Purse, Requester};
 use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
-use super::{
-    CONNECT_LIMIT, EVENTS, INPUTS, Input, Member, Peer, Permissions, Role, Session, Wire, leave,
-};
-use crate::hall::{Hall, Person, codecs};
+use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
+use crate::hall::{Event, Hall, Input, Member, Person, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
@@ -39,7 +37,7 @@ pub(crate) struct Joining<'a> {
     pub(crate) gateway: &'a Gateway,
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
-    pub(crate) id: PersonId,
+    pub(crate) identity: String,
     pub(crate) claims: Grants,
     /// Makes tokens for reconnects.
     pub(crate) token: Renewal,
@@ -65,6 +63,8 @@ pub(crate) struct Joined {
     pub(crate) wire: Wire,
     pub(crate) inputs: mpsc::Sender<Input>,
     pub(crate) member: Arc<Member>,
+    /// Pays for the client's requests.
+    pub(crate) purse: Purse,
 }
 
 impl Joining<'_> {
@@ -73,13 +73,8 @@ impl Joining<'_> {
         let (events, happening) = mpsc::channel(EVENTS);
         let (inputs, requests) = mpsc::channel(INPUTS);
         let sid = IdKind::Participant.random();
-        let member = Member::new(
-            self.id.clone(),
-            sid,
-            self.hall.clone(),
-            events,
-            inputs.clone(),
-        );
+        let (identity, hall) = (self.identity.clone(), self.hall.clone());
+        let member = Member::new(identity, sid, hall, events, inputs.clone());
         let member = Arc::new(member);
         let single = self.parameters.single;
         let link = Link::open(self.gateway, self.requester, self.plugin, &member, single).await?;
@@ -114,25 +109,28 @@ impl Joining<'_> {
             measuring: Instant::now() + MEASURING / 2,
             refreshing: Instant::now(),
             token: self.token.clone(),
+            breaks: None,
             ended: None,
         };
         self.enter(&mut session)?;
+        let purse = self.gateway.memory().purse(self.requester.address());
         tokio::spawn(session.begin(self.parameters, requests, happening));
         Ok(Joined {
             wire,
             inputs,
             member,
+            purse,
         })
     }
 
     /// Enters the room, and tells the client what is there.
     fn enter(&self, session: &mut Session) -> Result<(), JoinError> {
-        let (hall, id) = (&self.hall, &self.id);
+        let (hall, id) = (&self.hall, &session.member.id.clone());
         let mut state = hall.room.lock();
         if state.is_destroyed() {
             return Err(Refusal::NotInRoom.into());
         }
-        self.replace(&mut state);
+        self.replace(&mut state, id);
         let mut person = Person::new(session.member.clone());
         person.kind = self.permissions.kind;
         person.permission = self.permissions.permission.clone();
@@ -169,6 +167,7 @@ impl Joining<'_> {
             }
             return Err(refusal.into());
         }
+        hall.is_joined();
         let joined = self.joined(&state, session);
         session.send(signal_response::Message::Join(joined));
         if let Some(subscriber) = session.subscriber.clone() {
@@ -193,10 +192,10 @@ impl Joining<'_> {
     }
 
     /// Ends a former session of the same identity.
-    fn replace(&self, state: &mut portunus_room::State) {
+    fn replace(&self, state: &mut portunus_room::State, id: &PersonId) {
         let member = {
             let mut people = self.hall.people();
-            let person = people.get_mut(&self.id);
+            let person = people.get_mut(id);
             person.and_then(|person| {
                 person.disconnect_reason = DisconnectReason::DuplicateIdentity;
                 person.member.clone()
@@ -213,9 +212,9 @@ impl Joining<'_> {
             }
         }
         if let Some(key) = member.key(Role::Publisher) {
-            state.gone(&self.id, key);
+            state.gone(id, key);
         }
-        member.happens(super::Event::End(reason));
+        member.happens(Event::End(reason));
     }
 
     fn joined(&self, state: &portunus_room::State, session: &Session) -> JoinResponse {
@@ -223,11 +222,11 @@ impl Joining<'_> {
         let mut people = hall.people();
         let others = state.people().map(portunus_room::Participant::id);
         let others: Vec<&PersonId> = others
-            .filter(|other| **other != self.id && !people.is_hidden(other))
+            .filter(|other| **other != session.member.id && !people.is_hidden(other))
             .collect();
         let other_participants = others.into_iter().filter_map(|id| people.info(state, id));
         let other_participants = other_participants.collect();
-        let participant = people.info(state, &self.id);
+        let participant = people.info(state, &session.member.id);
         drop(people);
         let permission = &self.permissions.permission;
         JoinResponse {
@@ -256,7 +255,7 @@ impl Session {
         mut self,
         parameters: JoinParameters,
         requests: mpsc::Receiver<Input>,
-        events: mpsc::Receiver<super::Event>,
+        events: mpsc::Receiver<Event>,
     ) {
         for request in parameters.add_tracks {
             self.add_track(request);
@@ -274,7 +273,7 @@ impl Session {
 }
 
 /// Returns the description of the server.
-pub(super) fn server_info() -> ServerInfo {
+pub(crate) fn server_info() -> ServerInfo {
     ServerInfo {
         edition: server_info::Edition::Standard.into(),
         version: VERSION.to_owned(),

@@ -1,10 +1,6 @@
 //! One participant: its requests, its PeerConnections and its subscriptions.
 
-mod data;
-mod input;
 mod join;
-mod member;
-mod out;
 mod peer;
 mod permissions;
 mod publish;
@@ -26,15 +22,12 @@ use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use data::{LOSSY, RELIABLE};
-pub(crate) use input::{Event, Input};
-pub(crate) use join::{JoinError, Joined, Joining};
-pub(crate) use member::{Described, Member, Role};
-pub(crate) use out::Wire;
+pub(crate) use join::{JoinError, Joined, Joining, server_info};
 pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
+pub(crate) use requests::MAX_METADATA;
 
-use crate::hall::now_ms;
+use crate::hall::{Event, Input, Member, Role, now_ms};
 use crate::link::Link;
 use crate::token::Renewal;
 use peer::Peer;
@@ -92,6 +85,8 @@ pub(crate) struct Session {
     refreshing: Instant,
     /// Makes its tokens.
     token: Renewal,
+    /// Whether its next connection breaks, for a test of the client: with a first message or without.
+    breaks: Option<bool>,
     /// Why it ends.
     ended: Option<DisconnectReason>,
 }
@@ -229,7 +224,7 @@ impl Session {
         };
         person.state = participant_info::State::Active;
         drop(people);
-        hall.tell(&state, &self.member.id);
+        hall.tell_soon(&state, &self.member.id);
         hall.report_joined(&state, &self.member);
         hall.report_tracks(&state, &self.member);
         drop(state);

@@ -17,10 +17,8 @@ use portunus_rtp::Mid;
 use portunus_sdp::{Description, LocalJsep, Msid};
 use serde_json::{Value, json};
 
-use super::input::Event;
-use super::member::Member;
 use crate::frame::Frame;
-use crate::hall::frame_of;
+use crate::hall::{Event, Member};
 
 /// A PeerConnection of a participant.
 #[derive(Debug)]
@@ -83,7 +81,10 @@ impl Client for Peer {
     fn tell(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let (member, state) = (&self.member, told.room);
         match told.notice {
-            Notice::Joining(id) | Notice::Renamed { id, .. } => {
+            Notice::Joining(id) => {
+                self.update(&told.written::<Update>(|| member.hall.update_soon(state, id)));
+            }
+            Notice::Renamed { id, .. } => {
                 self.update(&told.written::<Update>(|| member.hall.update(state, id)));
             }
             Notice::Unpublished(id) => {
@@ -164,11 +165,16 @@ impl Peer {
         let mut info = people.info(state, id)?;
         people.remove(id);
         info.state = participant_info::State::Disconnected.into();
+        info.is_publisher = !info.tracks.is_empty();
         info.tracks.clear();
         if let Some(reason) = reason {
             info.disconnect_reason = reason.into();
         }
-        (!is_hidden).then(|| frame_of(vec![info]))
+        drop(people);
+        if is_hidden {
+            return None;
+        }
+        self.member.hall.departure(id, info)
     }
 
     /// Tells the client that a moderator has muted one of its tracks.

@@ -6,20 +6,26 @@ use livekit_protocol::{
     AddTrackRequest, MuteTrackRequest, RequestResponse, SessionDescription, TrackPublishedResponse,
     leave_request, request_response, signal_response,
 };
-use portunus_room::{Configure, StreamSetting};
+use portunus_room::{Configure, LineWish, StreamSetting};
 use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Jsep, Kind, Media, Svc};
 
+use prost::Message;
+
 use super::permissions::may_publish;
+use super::quality::unbalance;
 use super::subscribe::tell_subscribed;
-use super::{Role, Session, kind_of, leave};
-use crate::hall::{Person, Track};
+use super::{Session, kind_of, leave};
+use crate::hall::{Person, Role, Track};
 
 /// The most announced tracks that are not offered yet.
 const MAX_PENDING: usize = 20;
 
 /// The most tracks of a participant.
 const MAX_TRACKS: usize = 64;
+
+/// The longest description of a track, in bytes.
+const MAX_DESCRIPTION: usize = 16 << 10;
 
 /// The mode of layers of a codec that has several of them in one stream.
 const SEVERAL_LAYERS_IN_A_STREAM: i32 = 2;
@@ -83,6 +89,9 @@ impl Session {
         }
         if kind_of(request.r#type).is_none() {
             return Some(Reason::UnsupportedType);
+        }
+        if request.encoded_len() > MAX_DESCRIPTION {
+            return Some(Reason::LimitExceeded);
         }
         let pending = person.tracks.iter().filter(|track| track.mid.is_none());
         if pending.count() >= MAX_PENDING || person.tracks.len() >= MAX_TRACKS {
@@ -158,6 +167,7 @@ impl Session {
                 if self.subscriber.is_none() {
                     self.asked = false;
                     tell_subscribed(&hall, &state, key);
+                    unbalance(&hall, &state, key);
                     self.refuse(&mut state, key);
                     self.ask_for_lines(&state);
                 }
@@ -252,7 +262,7 @@ fn bind(person: &mut Person, media: &[Media]) -> Vec<Unbound> {
         } else if person.track_of(line.mid).is_none() {
             unbound.push(Unbound {
                 mid: line.mid,
-                cid: cid.to_owned(),
+                cid: cid.chars().take(256).collect(),
                 kind: line.kind,
             });
         }
@@ -285,6 +295,11 @@ fn configure(person: &Person, jsep: &mut Jsep, codecs: &[CodecName]) -> Configur
                 .push(setting(media.mid, !track.request.muted));
         }
         if media.kind != Kind::Video {
+            configure.lines.push(LineWish {
+                mid: media.mid,
+                codec: None,
+                dtx: track.map(Track::has_dtx),
+            });
             continue;
         }
         let announced = track.and_then(|track| track.request.simulcast_codecs.first());
@@ -292,9 +307,11 @@ fn configure(person: &Person, jsep: &mut Jsep, codecs: &[CodecName]) -> Configur
         let offered = || media.codecs.iter().filter_map(|codec| codec.codec_name());
         let named = named.filter(|named| offered().any(|codec| codec == *named));
         let known = |codec: &CodecName| codecs.contains(codec);
-        if let Some(codec) = named.filter(known).or_else(|| offered().find(known)) {
-            configure.line_codecs.push((media.mid, codec));
-        }
+        configure.lines.push(LineWish {
+            mid: media.mid,
+            codec: named.filter(known).or_else(|| offered().find(known)),
+            dtx: None,
+        });
         if announced.is_some_and(|it| it.video_layer_mode == SEVERAL_LAYERS_IN_A_STREAM) {
             svc.push(Svc {
                 mid: media.mid,

@@ -14,9 +14,9 @@ use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::Kind;
 use tokio::time::Instant;
 
-use super::{Role, Session};
+use super::Session;
 use crate::frame::Frame;
-use crate::hall::Hall;
+use crate::hall::{Hall, Role};
 
 /// How long a layer that nobody wants any more is sent on.
 const LOWERING: Duration = Duration::from_secs(5);
@@ -129,7 +129,13 @@ impl Session {
         if std::mem::replace(&mut person.quality, Some(worst)) == Some(worst) {
             return;
         }
+        let is_publisher = !person.tracks.is_empty();
         let frame = quality_frame(vec![(person.sid.clone(), worst)]);
+        // Nobody shows the connections of thousands of viewers.
+        if !is_publisher {
+            self.member.out.send(&frame);
+            return;
+        }
         for member in people.members() {
             member.out.send(&frame);
         }

@@ -9,11 +9,14 @@ use portunus_room::{Configure, Profile, SubscriberConfigure};
 use serde_json::Value;
 
 use super::join::server_info;
-use super::{Input, Role, Session, Wire, leave};
-use crate::hall::{frame_of, now_ms};
+use super::{Session, leave};
+use crate::hall::{Input, Role, Wire, frame_of, now_ms};
 
 /// The longest metadata, name, or attributes with their names, in bytes.
-const MAX_METADATA: usize = 64 << 10;
+pub(crate) const MAX_METADATA: usize = 64 << 10;
+
+/// The most features of a track that are kept.
+const MAX_FEATURES: usize = 32;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 256;
@@ -47,7 +50,8 @@ impl Session {
             Message::UpdateLayers(_) => {}
             Message::SubscriptionPermission(permission) => self.share(permission),
             Message::UpdateAudioTrack(update) => self.change_track(&update.track_sid, |it| {
-                it.audio_features.clone_from(&update.features);
+                let features = update.features.iter().take(MAX_FEATURES);
+                it.audio_features = features.copied().collect();
             }),
             Message::UpdateVideoTrack(update) => self.change_track(&update.track_sid, |it| {
                 (it.width, it.height) = (update.width, update.height);
@@ -178,12 +182,23 @@ impl Session {
     /// Takes over another connection of the client.
     pub(super) fn resume(&mut self) -> Wire {
         let member = self.member.clone();
+        // Its next offer comes unasked: it restarts ICE.
+        self.asked = self.subscriber.is_none();
         let wire = member.out.connect();
+        let breaks = self.breaks.take();
+        if breaks == Some(false) {
+            member.out.close();
+            return wire;
+        }
         self.send(signal_response::Message::Reconnect(ReconnectResponse {
             server_info: Some(server_info()),
             last_message_seq: member.last_sequence(),
             ..ReconnectResponse::default()
         }));
+        if breaks == Some(true) {
+            member.out.close();
+            return wire;
+        }
         let hall = member.hall.clone();
         let mut state = hall.room.lock();
         let ids: Vec<_> = state.people().map(|person| person.id().clone()).collect();
@@ -196,7 +211,8 @@ impl Session {
             let infos = shown.into_iter().filter_map(|id| people.info(&state, id));
             infos.collect::<Vec<_>>()
         };
-        member.out.send(&frame_of(infos));
+        let infos = infos.into_iter().chain(hall.gone());
+        member.out.send(&frame_of(infos.collect()));
         self.send(signal_response::Message::RoomUpdate(
             livekit_protocol::RoomUpdate {
                 room: Some(hall.info(&state)),
@@ -252,6 +268,14 @@ impl Session {
                 return;
             }
             Some(Scenario::Migration(_)) => leave_request::Action::Resume,
+            Some(Scenario::DisconnectSignalOnResume(_)) => {
+                self.breaks = Some(true);
+                return;
+            }
+            Some(Scenario::DisconnectSignalOnResumeNoMessages(_)) => {
+                self.breaks = Some(false);
+                return;
+            }
             _ => return,
         };
         self.send(leave(DisconnectReason::UnknownReason, action));

@@ -1,19 +1,19 @@
 //! Who may subscribe to the tracks of a publisher.
 
 use livekit_protocol::{SubscriptionPermission, SubscriptionPermissionUpdate, signal_response};
-use portunus_room::PersonId;
+use prost::Message;
 
 use super::Session;
 use crate::hall::Person;
 
-/// The most entries of a permission that are kept.
-const MAX_ENTRIES: usize = 4_096;
+/// The longest permission that is kept, in bytes.
+const MAX_SIZE: usize = 256 << 10;
 
 impl Session {
     /// Notes who may subscribe to the client's tracks.
     pub(super) fn share(&mut self, permission: SubscriptionPermission) {
-        if permission.track_permissions.len() > MAX_ENTRIES {
-            tracing::debug!("a permission to subscribe has too many entries");
+        if permission.encoded_len() > MAX_SIZE {
+            tracing::debug!("a permission to subscribe is too long");
             return;
         }
         let hall = self.member.hall.clone();
@@ -26,8 +26,8 @@ impl Session {
         let mut changes = Vec::new();
         for member in people.members().filter(|member| member.id != *own) {
             for track in &person.tracks {
-                let before = person.shares(&track.sid, &member.id, &member.sid);
-                let now = is_shared(Some(&permission), &track.sid, &member.id, &member.sid);
+                let before = person.shares(&track.sid, &member.identity, &member.sid);
+                let now = is_shared(Some(&permission), &track.sid, &member.identity, &member.sid);
                 if before != now {
                     changes.push((member.clone(), track.sid.clone(), now));
                 }
@@ -52,7 +52,7 @@ impl Session {
 
 impl Person {
     /// Returns whether a participant may subscribe to one of the tracks.
-    pub(crate) fn shares(&self, track: &str, with: &PersonId, sid: &str) -> bool {
+    pub(crate) fn shares(&self, track: &str, with: &str, sid: &str) -> bool {
         is_shared(self.sharing.as_ref(), track, with, sid)
     }
 }
@@ -60,7 +60,7 @@ impl Person {
 fn is_shared(
     permission: Option<&SubscriptionPermission>,
     track: &str,
-    with: &PersonId,
+    with: &str,
     sid: &str,
 ) -> bool {
     let Some(permission) = permission.filter(|it| !it.all_participants) else {
@@ -69,7 +69,7 @@ fn is_shared(
     let mut entries = permission.track_permissions.iter().filter(|entry| {
         match entry.participant_identity.is_empty() {
             true => entry.participant_sid == sid,
-            false => entry.participant_identity == with.as_str(),
+            false => entry.participant_identity == with,
         }
     });
     entries.any(|entry| entry.all_tracks || entry.track_sids.iter().any(|it| it == track))
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn tracks_are_shared_with_all_or_as_listed() {
-        let al = PersonId::from("al");
-        assert!(is_shared(None, "TR_1", &al, "PA_1"));
+        let al = "al";
+        assert!(is_shared(None, "TR_1", al, "PA_1"));
         let mut permission = SubscriptionPermission::default();
-        assert!(!is_shared(Some(&permission), "TR_1", &al, "PA_1"));
+        assert!(!is_shared(Some(&permission), "TR_1", al, "PA_1"));
         permission.track_permissions = vec![TrackPermission {
             participant_identity: "al".to_owned(),
             track_sids: vec!["TR_1".to_owned()],
             ..TrackPermission::default()
         }];
-        assert!(is_shared(Some(&permission), "TR_1", &al, "PA_1"));
-        assert!(!is_shared(Some(&permission), "TR_2", &al, "PA_1"));
-        assert!(!is_shared(Some(&permission), "TR_1", &"bo".into(), "PA_2"));
+        assert!(is_shared(Some(&permission), "TR_1", al, "PA_1"));
+        assert!(!is_shared(Some(&permission), "TR_2", al, "PA_1"));
+        assert!(!is_shared(Some(&permission), "TR_1", "bo", "PA_2"));
         permission.all_participants = true;
-        assert!(is_shared(Some(&permission), "TR_2", &"bo".into(), "PA_2"));
+        assert!(is_shared(Some(&permission), "TR_2", "bo", "PA_2"));
     }
 }

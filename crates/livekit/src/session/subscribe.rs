@@ -14,8 +14,8 @@ use portunus_room::{
 use portunus_rtp::Mid;
 
 use super::quality::{unbalance, unbalance_all};
-use super::{Role, Session, leave};
-use crate::hall::{Hall, Track};
+use super::{Session, leave};
+use crate::hall::{Hall, Role, Track};
 
 /// A track that a client receives or should receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -58,10 +58,10 @@ impl Session {
     fn shared_tracks(&self, state: &State, feed: &PersonId) -> Vec<(Mid, Track)> {
         let mut people = self.member.hall.people();
         let mut tracks = people.tracks(state, feed);
-        let (id, sid) = (&self.member.id, &self.member.sid);
+        let (identity, sid) = (&self.member.identity, &self.member.sid);
         tracks.retain(|(_, track)| {
             let person = people.get(feed);
-            person.is_some_and(|person| person.shares(&track.sid, id, sid))
+            person.is_some_and(|person| person.shares(&track.sid, identity, sid))
         });
         tracks
     }
@@ -159,6 +159,7 @@ impl Session {
         }
         state.offer_pending(key);
         tell_subscribed(&hall, &state, key);
+        unbalance(&hall, &state, key);
         if self.refuse(&mut state, key) {
             drop(state);
             self.reconcile();

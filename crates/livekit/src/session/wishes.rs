@@ -9,6 +9,9 @@ use portunus_room::LayerRequest;
 /// The most tracks whose wishes are kept.
 const MAX_WISHES: usize = 4_096;
 
+/// The longest id of a track, in bytes. Ours are shorter.
+const MAX_SID: usize = 64;
+
 /// The wishes of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
@@ -33,14 +36,16 @@ impl Wishes {
 
     /// Notes that the client wants a track, or does not.
     pub(crate) fn subscribe(&mut self, sid: &str, subscribe: bool) {
-        if self.subscribed.len() < MAX_WISHES || self.subscribed.contains_key(sid) {
+        let is_free = self.subscribed.len() < MAX_WISHES && sid.len() <= MAX_SID;
+        if is_free || self.subscribed.contains_key(sid) {
             self.subscribed.insert(sid.to_owned(), subscribe);
         }
     }
 
     /// Notes how the client wants a track.
     pub(crate) fn set(&mut self, sid: &str, settings: &UpdateTrackSettings) {
-        if self.settings.len() < MAX_WISHES || self.settings.contains_key(sid) {
+        let is_free = self.settings.len() < MAX_WISHES && sid.len() <= MAX_SID;
+        if is_free || self.settings.contains_key(sid) {
             let mut settings = settings.clone();
             settings.track_sids.clear();
             self.settings.insert(sid.to_owned(), settings);

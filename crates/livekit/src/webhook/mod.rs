@@ -5,7 +5,7 @@ mod event;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use livekit_protocol::WebhookEvent;
 use portunus_events::{Backoff, WebhookError, http_client};
@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep};
 pub(crate) use config::MAX_URLS;
 pub use config::WebhookConfig;
 
-use crate::hall::now_ms;
 use crate::happening::Happening;
 use crate::token::Keys;
 
@@ -101,7 +100,7 @@ impl Webhooks {
             return;
         }
         let id = format!("EV_{}", uuid::Uuid::new_v4().simple());
-        let event = event::event(happening, id, now_ms() / 1_000);
+        let event = event::event(happening, id, i64::try_from(now()).unwrap_or_default());
         for queue in &*self.0 {
             let waiting = Waiting {
                 event: event.clone(),
@@ -149,8 +148,7 @@ impl Poster {
     }
 
     async fn attempt(&self, event: &WebhookEvent) -> Result<(), String> {
-        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
-        let message = event::sign(event, &self.keys, &self.key, now);
+        let message = event::sign(event, &self.keys, &self.key, now());
         let message = message.map_err(|error| error.to_string())?;
         let request = self.client.post(&self.url);
         let request = request
@@ -163,6 +161,12 @@ impl Poster {
             status => Err(format!("it answers {status}")),
         }
     }
+}
+
+/// Returns the time in seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -297,7 +297,11 @@ async fn who_is_kicked_or_whose_room_ends_is_told_so() {
     let mut al = world.join("al", "demo").await;
     let mut bo = world.join("bo", "demo").await;
     let room = world.rooms.find("demo").unwrap();
-    room.lock().kick(&"al".into(), None).unwrap();
+    let id = room.lock().people().find_map(|it| {
+        let is_it = it.profile.display.as_deref() == Some("AL");
+        is_it.then(|| it.id().clone())
+    });
+    room.lock().kick(&id.unwrap(), None).unwrap();
     assert_eq!(
         left(&mut al).await.reason(),
         DisconnectReason::ParticipantRemoved

@@ -9,6 +9,8 @@
     reason = "a test fails by a panic"
 )]
 
+mod data;
 mod joins;
+mod single;
 mod tracks;
 mod world;

@@ -87,6 +87,10 @@ impl Directory for Halls {
         }
     }
 
+    fn has_numbers(&self) -> bool {
+        true
+    }
+
     fn list(&self) -> Vec<(String, Arc<Room>)> {
         let rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms

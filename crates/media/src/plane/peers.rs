@@ -6,10 +6,10 @@ use portunus_graph::{PeerId, TalkDetection, TrackRef};
 use portunus_sdp::negotiated::{Fingerprint, IceCredentials, Negotiated};
 
 use super::MediaPlane;
-use crate::{DataMessage, DataOptions};
 use crate::backlog::Backlog;
 use crate::command::{Command, PeerCommand};
 use crate::user_fragment::with_worker;
+use crate::{DataMessage, DataOptions};
 
 /// The maximum size of data channel messages that wait for a worker, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;

@@ -1,12 +1,12 @@
 //! Answers to the offers of publishers.
 
-use portunus_rtp::{ExtensionKind, Mid};
+use portunus_rtp::ExtensionKind;
 use portunus_sdp::{
     AnswerOptions, Bandwidth, CodecName, CodecSpec, Description, Direction, Jsep, Kind, Media,
     OfferedFlags,
 };
 
-use super::{ExtensionIds, Stream};
+use super::{ExtensionIds, LineWish, Stream};
 use crate::{Permissions, RoomSettings};
 
 /// The codecs that a publisher forces. The room has to have them.
@@ -28,8 +28,8 @@ pub(crate) struct AnswerRequest<'a> {
     pub(crate) permissions: Permissions,
     /// The cap that the answer states, in bit/s; 0 means none.
     pub(crate) bitrate: u64,
-    /// The codecs of single m-lines.
-    pub(crate) line_codecs: &'a [(Mid, CodecName)],
+    /// The wishes for single m-lines.
+    pub(crate) lines: &'a [LineWish],
     /// Whether the door takes the data, which is no stream then.
     pub(crate) keeps_data: bool,
 }
@@ -53,8 +53,9 @@ impl AnswerRequest<'_> {
         let mut data_taken = false;
         for (index, offered) in offer.media.iter().enumerate() {
             let known = before.get(index).and_then(|stream| stream.format.codec);
-            let wanted = self.line_codecs.iter().find(|(mid, _)| *mid == offered.mid);
-            let known = known.or(wanted.map(|(_, codec)| *codec));
+            let wish = self.lines.iter().find(|wish| wish.mid == offered.mid);
+            let known = known.or(wish.and_then(|wish| wish.codec));
+            let dtx = wish.and_then(|wish| wish.dtx);
             let mut line = match offered.kind {
                 Kind::Data if self.keeps_data && !data_taken => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
@@ -64,7 +65,9 @@ impl AnswerRequest<'_> {
                 Kind::Data => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
                 }
-                Kind::Audio | Kind::Video => answer_media(self.room, self.forced, offered, known),
+                Kind::Audio | Kind::Video => {
+                    answer_media(self.room, self.forced, offered, (known, dtx))
+                }
             };
             data_taken |= offered.kind == Kind::Data && !line.rejected;
             if cap && offered.kind == Kind::Video && !line.rejected {
@@ -93,7 +96,7 @@ fn answer_media(
     options: &RoomSettings,
     forced: Forced,
     offered: &Media,
-    known: Option<CodecName>,
+    (known, dtx): (Option<CodecName>, Option<bool>),
 ) -> Media {
     let list = options.codecs(offered.kind);
     let forced = match offered.kind {
@@ -111,7 +114,9 @@ fn answer_media(
     };
     let mut answer = answer_options(options, codec, Direction::RecvOnly);
     if codec == CodecName::Opus {
-        answer.audio.fmtp = flags(options, offered).fmtp();
+        let mut flags = flags(options, offered);
+        flags.dtx = options.codecs.opus_dtx && dtx.unwrap_or(flags.dtx);
+        answer.audio.fmtp = flags.fmtp();
     }
     single(offered, &answer).unwrap_or_else(|| offered.refused())
 }
@@ -284,7 +289,7 @@ mod tests {
             forced,
             permissions,
             bitrate,
-            line_codecs: &[],
+            lines: &[],
             keeps_data: false,
         };
         request.answer(offer, before)

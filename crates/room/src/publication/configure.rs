@@ -35,10 +35,21 @@ pub struct Configure {
     pub audiocodec: Option<String>,
     /// The video codec for the answer to an offer. The room has to have it.
     pub videocodec: Option<String>,
-    /// The codecs of single m-lines for the answer to an offer, where the room has them.
-    pub line_codecs: Vec<(Mid, CodecName)>,
+    /// The wishes of the door for single m-lines of the answer to an offer.
+    pub lines: Vec<LineWish>,
     /// Whether the door takes the data of the participant, so that nobody can subscribe to it.
     pub keeps_data: bool,
+}
+
+/// A wish of the door for an m-line of the answer to an offer. `None` means as it is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineWish {
+    /// The m-line.
+    pub mid: Mid,
+    /// The codec, where the room has it.
+    pub codec: Option<CodecName>,
+    /// Whether Opus may be sent discontinuously, where the room permits it.
+    pub dtx: Option<bool>,
 }
 
 /// The description of a stream for people.

@@ -20,7 +20,7 @@ use portunus_rtp::Mid;
 use portunus_sdp::{CodecName, Kind};
 
 pub(crate) use answer::{AnswerRequest, Answered, answer_options, single};
-pub use configure::{Configure, RecordChange, StreamDescription, StreamSetting};
+pub use configure::{Configure, LineWish, RecordChange, StreamDescription, StreamSetting};
 pub(crate) use forward::MAX_FORWARDERS;
 pub use forward::{ForwardRequest, Forwarder, RtcpPorts};
 pub(crate) use origin::Origin;

@@ -72,7 +72,7 @@ impl State {
             forced,
             permissions: person.permissions,
             bitrate,
-            line_codecs: &configure.line_codecs,
+            lines: &configure.lines,
             keeps_data: configure.keeps_data,
         };
         let Answered {

@@ -10,6 +10,7 @@
 mod crowd;
 mod forwarders;
 mod moderation;
+mod own_offers;
 mod speakers;
 mod switches;
 mod world;

@@ -1,11 +1,9 @@
 //! Requests of publishers.
 
-use portunus_core::Mid;
 use portunus_core::record::Format;
-use portunus_core::sdp::CodecName;
 use portunus_core::{Fields, Right, Rights, equal_in_constant_time};
 use portunus_room::{
-    Configure, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
+    Configure, LineWish, Profile, RecordChange, StreamDescription, StreamSetting, TalkSettings,
 };
 use serde::{Deserialize, Deserializer};
 
@@ -55,7 +53,7 @@ struct ConfigureMembers {
     audiocodec: Option<String>,
     videocodec: Option<String>,
     #[serde(skip)]
-    line_codecs: Vec<(Mid, CodecName)>,
+    lines: Vec<LineWish>,
     #[serde(skip)]
     keeps_data: bool,
 }

@@ -24,7 +24,7 @@ const MAX_JOBS: usize = 10_000;
 const AGENT_NAME: &str = "lk.agent_name";
 
 /// A connection of a worker.
-pub(super) type WorkerKey = u64;
+pub(crate) type WorkerKey = u64;
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,8 @@ pub(super) enum Action {
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     keys: Keys,
+    /// The description of this server.
+    server: lk::ServerInfo,
     workers: BTreeMap<WorkerKey, Worker>,
     next: WorkerKey,
     /// The jobs that wait for an answer, by their ids.
@@ -95,9 +97,10 @@ impl Worker {
 }
 
 impl Pool {
-    pub(super) fn new(keys: Keys) -> Self {
+    pub(super) fn new(keys: Keys, server: lk::ServerInfo) -> Self {
         Pool {
             keys,
+            server,
             ..Pool::default()
         }
     }
@@ -209,7 +212,8 @@ impl Pool {
         let Some(from) = self.workers.get_mut(&worker) else {
             return Vec::new();
         };
-        match (message.message, &from.registered) {
+        let is_registered = from.registered.is_some();
+        match (message.message, is_registered) {
             (Some(Message::Ping(ping)), _) => {
                 let pong = lk::WorkerPong {
                     last_timestamp: ping.timestamp,
@@ -217,18 +221,18 @@ impl Pool {
                 };
                 vec![send(worker, server_message::Message::Pong(pong))]
             }
-            (Some(Message::Register(request)), None) => self.register(worker, request),
-            (Some(Message::Availability(answer)), Some(_)) => {
+            (Some(Message::Register(request)), false) => self.register(worker, request),
+            (Some(Message::Availability(answer)), true) => {
                 self.answered(worker, answer, now, seconds)
             }
-            (Some(Message::UpdateWorker(update)), Some(_)) => {
+            (Some(Message::UpdateWorker(update)), true) => {
                 from.load = update.load;
                 if let Some(status) = update.status {
                     from.status = WorkerStatus::try_from(status).unwrap_or(WorkerStatus::WsFull);
                 }
                 Vec::new()
             }
-            (Some(Message::UpdateJob(update)), Some(_)) => {
+            (Some(Message::UpdateJob(update)), true) => {
                 let status = update.status();
                 let Some(mut job) = from.jobs.remove(&update.job_id) else {
                     return Vec::new();
@@ -241,7 +245,7 @@ impl Pool {
                 }
                 vec![Action::Changed(job)]
             }
-            (Some(Message::SimulateJob(_) | Message::MigrateJob(_)), Some(_)) => Vec::new(),
+            (Some(Message::SimulateJob(_) | Message::MigrateJob(_)), true) => Vec::new(),
             // It has to register first, and only once.
             (_, _) => vec![Action::Close(worker)],
         }
@@ -270,7 +274,7 @@ impl Pool {
         });
         let response = lk::RegisterWorkerResponse {
             worker_id: worker.id.clone(),
-            server_info: Some(crate::session::server_info()),
+            server_info: Some(self.server.clone()),
             ..lk::RegisterWorkerResponse::default()
         };
         vec![send(key, server_message::Message::Register(response))]

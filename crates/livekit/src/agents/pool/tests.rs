@@ -8,7 +8,8 @@ use super::*;
 const SECONDS: u64 = 1_800_000_000;
 
 fn pool() -> Pool {
-    Pool::new(Keys::new([("devkey".to_owned(), "secret".into())]))
+    let keys = Keys::new([("devkey".to_owned(), "secret".into())]);
+    Pool::new(keys, lk::ServerInfo::default())
 }
 
 fn of(message: worker_message::Message) -> lk::WorkerMessage {

@@ -121,6 +121,30 @@ impl Rooms for Noted {
         Ok(())
     }
 
+    async fn create_dispatch(
+        &self,
+        request: lk::CreateAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        self.note("dispatch", &request.room);
+        Ok(lk::AgentDispatch::default())
+    }
+
+    async fn delete_dispatch(
+        &self,
+        request: lk::DeleteAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        self.note("end", &request.room);
+        Ok(lk::AgentDispatch::default())
+    }
+
+    async fn list_dispatch(
+        &self,
+        request: lk::ListAgentDispatchRequest,
+    ) -> Answer<Vec<lk::AgentDispatch>> {
+        self.note("dispatches", &request.room);
+        Ok(vec![lk::AgentDispatch::default()])
+    }
+
     async fn perform_rpc(&self, request: lk::PerformRpcRequest) -> Answer<String> {
         self.note("rpc", &request.room);
         match request.method.as_str() {
@@ -210,7 +234,10 @@ async fn call(path: &str, token: &str, body: &Value) -> (u16, String) {
     (reply.status, code)
 }
 
-const METHODS: [(&str, &str); 14] = [
+const METHODS: [(&str, &str); 17] = [
+    ("CreateDispatch", "dispatch den"),
+    ("DeleteDispatch", "end den"),
+    ("ListDispatch", "dispatches den"),
     ("CreateRoom", "create den"),
     ("ListRooms", "list "),
     ("DeleteRoom", "delete den"),
@@ -238,7 +265,11 @@ fn body_for_all() -> Value {
 async fn each_method_reaches_the_rooms_with_its_grant_and_not_without() {
     for (method, expected) in METHODS {
         let rooms = Arc::new(Noted::default());
-        let path = format!("RoomService/{method}");
+        let service = match method.ends_with("Dispatch") {
+            true => "AgentDispatchService",
+            false => "RoomService",
+        };
+        let path = format!("{service}/{method}");
         let request = post(&path, &everything(), body_for_all().to_string());
         let reply = send(&rooms, request).await;
         let expected_status = if method == "GetParticipant" { 404 } else { 200 };

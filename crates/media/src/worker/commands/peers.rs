@@ -150,13 +150,7 @@ impl Worker {
         self.peers.touch(slot);
     }
 
-    fn send_data(
-        &mut self,
-        id: PeerId,
-        message: &DataMessage,
-        options: DataOptions,
-        now: Instant,
-    ) {
+    fn send_data(&mut self, id: PeerId, message: &DataMessage, options: DataOptions, now: Instant) {
         let Some(slot) = self.peers.slot(id) else {
             return;
         };

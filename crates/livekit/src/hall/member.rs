@@ -10,9 +10,9 @@ use portunus_sdp::{Jsep, LocalJsep};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use super::Hall;
 use super::input::{Event, Input};
 use super::out::Out;
-use crate::hall::Hall;
 
 /// The PeerConnections of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ impl Role {
 #[derive(Debug)]
 pub(crate) struct Member {
     /// Its identity.
+    pub(crate) identity: String,
+    /// Its id in the room.
     pub(crate) id: PersonId,
     /// The id of its session.
     pub(crate) sid: String,
@@ -85,14 +87,15 @@ pub(crate) struct Described {
 
 impl Member {
     pub(crate) fn new(
-        id: PersonId,
+        identity: String,
         sid: String,
         hall: Arc<Hall>,
         events: mpsc::Sender<Event>,
         inputs: mpsc::Sender<Input>,
     ) -> Self {
         Member {
-            id,
+            id: hall.id_of(&identity),
+            identity,
             sid,
             hall,
             out: Out::default(),

@@ -9,9 +9,10 @@ use portunus_media::{DataMessage, DataOptions, DataPayload, Reliability};
 use prost::Message;
 use tokio::time::Instant;
 
+use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
-use crate::hall::{Hall, Packet};
+use super::packets::Packet;
 
 /// The labels of data channels.
 pub(crate) const RELIABLE: &str = "_reliable";
@@ -72,7 +73,7 @@ impl Member {
             tracing::debug!("a data message is no packet");
             return;
         };
-        if self.hall.calls.take(&self.id, &packet) {
+        if self.hall.calls.take(&self.identity, &packet) {
             return;
         }
         let people = self.hall.people();
@@ -88,7 +89,7 @@ impl Member {
         }
         let identity = match permission.hidden {
             true => "",
-            false => self.id.as_str(),
+            false => self.identity.as_str(),
         };
         let bytes = signed(bytes, &packet, identity, &self.sid);
         let destinations = destinations(&packet);
@@ -100,7 +101,7 @@ impl Member {
             bytes: bytes.into(),
         };
         let members = people.members();
-        let targets = members.filter(|other| packet.is_for(&other.id, &other.sid));
+        let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
         let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
         self.hall.deliver(&message.label, packet, &targets);
@@ -114,7 +115,7 @@ impl Member {
             return;
         }
         let missed = packets.since(self.joined);
-        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+        for packet in missed.filter(|packet| packet.is_for(&self.identity, &self.sid)) {
             self.send_data(RELIABLE, &packet.bytes);
         }
     }
@@ -126,7 +127,7 @@ impl Member {
         let got = got.collect();
         let packets = self.hall.packets();
         let missed = packets.after(&got);
-        for packet in missed.filter(|packet| packet.is_for(&self.id, &self.sid)) {
+        for packet in missed.filter(|packet| packet.is_for(&self.identity, &self.sid)) {
             self.send_data(RELIABLE, &packet.bytes);
         }
     }
@@ -209,6 +210,13 @@ fn signed(mut bytes: Vec<u8>, packet: &DataPacket, identity: &str, sid: &str) ->
     }
     sender.encode_raw(&mut bytes);
     bytes
+}
+
+/// Returns a packet with its sender, or `None` if it is none.
+#[cfg(feature = "testing")]
+pub(crate) fn signed_packet(bytes: Vec<u8>, identity: &str, sid: &str) -> Option<Vec<u8>> {
+    let packet = DataPacket::decode(&*bytes).ok()?;
+    Some(signed(bytes, &packet, identity, sid))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a session's task gets.
 
 use livekit_protocol::{DisconnectReason, SignalRequest, SyncState};
+use portunus_core::Share;
 use tokio::sync::oneshot;
 
 use super::member::Role;
@@ -11,6 +12,19 @@ use super::out::Wire;
 pub(crate) struct Input {
     pub(crate) request: SignalRequest,
     pub(crate) generation: u64,
+    /// Pays for the request until it is served.
+    pub(crate) _paid: Share,
+}
+
+impl Input {
+    /// Returns a request of an administrator in the client's name.
+    pub(crate) fn of_server(request: SignalRequest) -> Self {
+        Input {
+            request,
+            generation: 0,
+            _paid: Share::default(),
+        }
+    }
 }
 
 /// Something that happened.

@@ -1,0 +1,77 @@
+//! The door as the server sees it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use axum::Router;
+use portunus_core::{Gateway, Plugin};
+use portunus_room::Rooms;
+
+use crate::config::LiveKitConfig;
+use crate::door::Door;
+use crate::edge;
+
+/// How often rooms are looked for that nobody is in.
+const CLEANING: Duration = Duration::from_secs(1);
+
+/// How often clients in rooms of many are told of those who publish nothing.
+const BATCHING: Duration = Duration::from_secs(3);
+
+/// How often clients are told who speaks.
+const HEARING: Duration = Duration::from_millis(400);
+
+/// The LiveKit door of a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct LiveKit {
+    door: Arc<Door>,
+}
+
+impl LiveKit {
+    /// Returns a door to the rooms of `rooms`.
+    pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
+        LiveKit {
+            door: Arc::new(Door::new(config, rooms)),
+        }
+    }
+
+    /// Returns the plugin whose handles are the PeerConnections of participants. The gateway has
+    /// to have it.
+    pub fn plugin(&self) -> Arc<dyn Plugin> {
+        Arc::new(self.door.plugin())
+    }
+
+    /// Opens the door. Returns its HTTP paths, whose requests have a
+    /// [`Requester`](portunus_core::Requester) as extension.
+    pub fn open(&self, gateway: Gateway) -> Router {
+        self.door.open(gateway);
+        tokio::spawn(clean(Arc::downgrade(&self.door)));
+        tokio::spawn(tell_batches(Arc::downgrade(&self.door)));
+        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
+        edge::router(self.door.clone())
+    }
+}
+
+async fn clean(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(CLEANING).await;
+        let Some(door) = door.upgrade() else { return };
+        door.clean();
+        door.agents.tick();
+    }
+}
+
+async fn tell_batches(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(BATCHING).await;
+        let Some(door) = door.upgrade() else { return };
+        door.tell_batches();
+    }
+}
+
+async fn tell_speakers(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(HEARING).await;
+        let Some(door) = door.upgrade() else { return };
+        door.tell_speakers();
+    }
+}

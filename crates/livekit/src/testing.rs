@@ -1,0 +1,24 @@
+//! What fuzz targets check: the readers of bytes from clients.
+
+use livekit_protocol::SignalRequest;
+
+use crate::frame;
+pub use crate::frame::Form;
+use crate::hall::signed_packet;
+use crate::join_parameters::JoinParameters;
+
+/// Reads the frame of a client.
+pub fn read_frame(form: Form, frame: &[u8]) -> Option<SignalRequest> {
+    frame::read(form, frame).ok()
+}
+
+/// Reads the query of a join. Returns the number of tracks that it announces.
+pub fn read_join(query: &str, v1: bool) -> Option<usize> {
+    let parameters = JoinParameters::read(query, v1).ok()?;
+    Some(parameters.add_tracks.len())
+}
+
+/// Returns a data message as the others get it from this sender, or `None` if it is no packet.
+pub fn forward_packet(bytes: &[u8], identity: &str, sid: &str) -> Option<Vec<u8>> {
+    signed_packet(bytes.to_vec(), identity, sid)
+}

@@ -1,0 +1,168 @@
+//! Data messages: to whom they go, and when.
+
+use std::time::Duration;
+
+use portunus_core::testing::Line;
+use portunus_livekit::protocol::{
+    DataPacket, UserPacket, data_packet, participant_info, signal_response,
+};
+use portunus_media::{DataMessage, DataPayload, Event, PeerId};
+use prost::Message;
+use serde_json::json;
+
+use crate::world::{Client, World};
+
+fn packet(sequence: u32, text: &str, to: &[&str]) -> DataPacket {
+    DataPacket {
+        sequence,
+        destination_identities: to.iter().map(|to| (*to).to_owned()).collect(),
+        value: Some(data_packet::Value::User(UserPacket {
+            payload: text.as_bytes().to_vec(),
+            ..UserPacket::default()
+        })),
+        ..DataPacket::default()
+    }
+}
+
+async fn send(world: &World, from: PeerId, label: &str, packet: &DataPacket) {
+    let message = DataMessage {
+        label: label.to_owned(),
+        protocol: String::new(),
+        payload: DataPayload::Binary(packet.encode_to_vec()),
+    };
+    world.server.happen(from, Event::Data(message)).await;
+}
+
+/// Returns the texts that a peer has been sent, with their senders.
+fn got(world: &World, peer: PeerId) -> Vec<String> {
+    let sent = world.server.requested().data.into_iter();
+    let own = sent.filter(|(to, _)| *to == peer);
+    let text = |(_, message): (PeerId, DataMessage)| {
+        let DataPayload::Binary(bytes) = message.payload else {
+            panic!("a text message")
+        };
+        let packet = DataPacket::decode(&*bytes).unwrap();
+        let Some(data_packet::Value::User(user)) = packet.value else {
+            panic!("another packet")
+        };
+        let text = String::from_utf8(user.payload).unwrap();
+        format!("{} {}: {text}", message.label, packet.participant_identity)
+    };
+    own.map(text).collect()
+}
+
+async fn eventually(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), waiting)
+        .await
+        .unwrap();
+}
+
+/// Waits until a client is active, so that its channels are open.
+async fn is_active(client: &mut Client, identity: &str) {
+    let active = client.expect("update", |message| match message {
+        signal_response::Message::Update(update) => {
+            let own = update
+                .participants
+                .into_iter()
+                .find(|it| it.identity == identity);
+            own.filter(|it| it.state() == participant_info::State::Active)
+        }
+        _ => None,
+    });
+    active.await;
+}
+
+/// Returns the peers that were made since `before`.
+fn new_peers(world: &World, before: &[PeerId]) -> Vec<PeerId> {
+    let peers = world.server.peers().into_iter();
+    peers.filter(|peer| !before.contains(peer)).collect()
+}
+
+#[tokio::test]
+async fn messages_go_to_the_others_or_to_those_that_are_named() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut third = world.join("cy", "demo").await;
+    let cy = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    is_active(&mut third, "cy").await;
+    send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
+    send(&world, publisher, "_lossy", &packet(0, "quick", &[])).await;
+    send(
+        &world,
+        publisher,
+        "_reliable",
+        &packet(2, "cy only", &["cy"]),
+    )
+    .await;
+    // It came before, and is repeated.
+    send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
+    send(&world, publisher, "_reliable", &packet(3, "end", &[])).await;
+    eventually(|| got(&world, cy).len() == 4).await;
+    assert_eq!(
+        got(&world, cy),
+        [
+            "_reliable al: all",
+            "_lossy al: quick",
+            "_reliable al: cy only",
+            "_reliable al: end"
+        ]
+    );
+    assert_eq!(
+        got(&world, bo),
+        ["_reliable al: all", "_lossy al: quick", "_reliable al: end"]
+    );
+    assert!(got(&world, publisher).is_empty());
+}
+
+#[tokio::test]
+async fn who_is_connecting_gets_reliable_messages_later() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    world.up(publisher).await;
+    send(&world, publisher, "_reliable", &packet(1, "before", &[])).await;
+    let before = world.server.peers();
+    let _bo = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    send(&world, publisher, "_reliable", &packet(2, "meanwhile", &[])).await;
+    send(&world, publisher, "_lossy", &packet(0, "lost", &[])).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(got(&world, bo).is_empty());
+    world.up(bo).await;
+    eventually(|| !got(&world, bo).is_empty()).await;
+    assert_eq!(got(&world, bo), ["_reliable al: meanwhile"]);
+}
+
+#[tokio::test]
+async fn who_may_not_publish_data_is_not_heard() {
+    let world = World::new().await;
+    let grants = json!({ "canPublishData": false });
+    let mut al = world.join_with("al", "demo", grants, "").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(got(&world, bo).is_empty());
+}
