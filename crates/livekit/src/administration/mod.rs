@@ -199,7 +199,9 @@ impl Rooms for Door {
         request: lk::DeleteAgentDispatchRequest,
     ) -> Answer<lk::AgentDispatch> {
         self.hall(&request.room)?;
-        let ended = self.agents.end_dispatch(&request.room, &request.dispatch_id);
+        let ended = self
+            .agents
+            .end_dispatch(&request.room, &request.dispatch_id);
         let text = "dispatch ID not found";
         ended.ok_or_else(|| ServiceError::new(Code::NotFound, text))
     }
@@ -226,9 +228,8 @@ impl Rooms for Door {
 fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
     let (identities, sids) = (&request.destination_identities, &request.destination_sids);
     let is_for_all = identities.is_empty() && sids.is_empty();
-    let is_named = |member: &Member| {
-        identities.contains(&member.identity) || sids.contains(&member.sid)
-    };
+    let is_named =
+        |member: &Member| identities.contains(&member.identity) || sids.contains(&member.sid);
     let people = hall.people();
     let targets = people.members().filter(|it| is_for_all || is_named(it));
     let targets: Vec<_> = targets.cloned().collect();

@@ -14,8 +14,11 @@ use tokio::sync::mpsc;
 
 use crate::ids::IdKind;
 use crate::token::Keys;
-use pool::{Action, Pool};
 pub(crate) use pool::WorkerKey;
+use pool::{Action, Pool};
+
+/// The version of the protocol with workers.
+const PROTOCOL: i32 = 1;
 
 /// The most messages that wait for a worker. One with more is disconnected.
 const MAX_WAITING: usize = 256;
@@ -46,7 +49,8 @@ pub(crate) struct Connection {
 
 impl Agents {
     /// Returns the workers, none yet, with the description of this server.
-    pub(crate) fn new(keys: Keys, server: lk::ServerInfo) -> Self {
+    pub(crate) fn new(keys: Keys, mut server: lk::ServerInfo) -> Self {
+        server.agent_protocol = PROTOCOL;
         Agents(Arc::new(Mutex::new(State {
             pool: Pool::new(keys, server),
             ..State::default()
@@ -73,7 +77,9 @@ impl Agents {
     /// Takes a message of a worker.
     pub(crate) fn message(&self, worker: WorkerKey, message: lk::WorkerMessage) {
         let mut state = self.state();
-        let actions = state.pool.message(worker, message, Instant::now(), seconds());
+        let actions = state
+            .pool
+            .message(worker, message, Instant::now(), seconds());
         state.carry_out(actions);
     }
 
@@ -165,16 +171,16 @@ impl Agents {
         state.carry_out(actions);
         let dispatches = state.dispatches.get_mut(room)?;
         let index = dispatches.iter().position(|it| it.id == id)?;
-        let mut ended = dispatches.remove(index);
-        ended.state.get_or_insert_default().deleted_at = nanos();
-        Some(ended)
+        Some(dispatches.remove(index))
     }
 
     /// Returns the dispatches of a room, or the one with this id.
     pub(crate) fn dispatches(&self, room: &str, id: &str) -> Vec<lk::AgentDispatch> {
         let state = self.state();
         let all = state.dispatches.get(room).into_iter().flatten();
-        all.filter(|it| id.is_empty() || it.id == id).cloned().collect()
+        all.filter(|it| id.is_empty() || it.id == id)
+            .cloned()
+            .collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

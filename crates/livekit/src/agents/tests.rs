@@ -38,7 +38,10 @@ fn worker(agents: &Agents, kind: JobType, name: &str) -> Connection {
         ..lk::RegisterWorkerRequest::default()
     };
     tell(agents, &worker, worker_message::Message::Register(request));
-    assert!(matches!(next(&mut worker), server_message::Message::Register(_)));
+    assert!(matches!(
+        next(&mut worker),
+        server_message::Message::Register(_)
+    ));
     worker
 }
 
@@ -56,7 +59,11 @@ fn accept(agents: &Agents, worker: &Connection, job: &lk::Job) {
         participant_identity: "agent-1".to_owned(),
         ..lk::AvailabilityResponse::default()
     };
-    tell(agents, worker, worker_message::Message::Availability(answer));
+    tell(
+        agents,
+        worker,
+        worker_message::Message::Availability(answer),
+    );
 }
 
 #[test]
@@ -68,12 +75,21 @@ fn a_room_that_begins_gets_the_agents_without_a_name() {
     let job = offered(&mut nameless);
     assert!(named.messages.try_recv().is_err());
     accept(&agents, &nameless, &job);
-    assert!(matches!(next(&mut nameless), server_message::Message::Assignment(_)));
+    assert!(matches!(
+        next(&mut nameless),
+        server_message::Message::Assignment(_)
+    ));
     let dispatches = agents.dispatches("den", "");
     let state = dispatches[0].state.clone().unwrap();
-    assert_eq!(state.jobs[0].state.clone().unwrap().status(), JobStatus::JsRunning);
+    assert_eq!(
+        state.jobs[0].state.clone().unwrap().status(),
+        JobStatus::JsRunning
+    );
     agents.room_finished("den");
-    assert!(matches!(next(&mut nameless), server_message::Message::Termination(_)));
+    assert!(matches!(
+        next(&mut nameless),
+        server_message::Message::Termination(_)
+    ));
     assert!(agents.dispatches("den", "").is_empty());
 }
 
@@ -123,8 +139,16 @@ fn a_dispatch_is_made_listed_and_ended() {
     assert!(agents.dispatches("den", "AD_other").is_empty());
     assert!(agents.end_dispatch("den", "AD_other").is_none());
     let ended = agents.end_dispatch("den", &made.id).unwrap();
-    assert!(ended.state.unwrap().deleted_at > 0);
-    assert!(matches!(next(&mut bot), server_message::Message::Termination(_)));
+    let jobs = ended.state.unwrap().jobs;
+    assert_eq!(
+        jobs[0].state.clone().unwrap().status(),
+        JobStatus::JsSuccess
+    );
+    assert!(agents.dispatches("den", "").is_empty());
+    assert!(matches!(
+        next(&mut bot),
+        server_message::Message::Termination(_)
+    ));
 }
 
 #[test]
@@ -132,7 +156,11 @@ fn a_worker_that_reads_nothing_is_disconnected() {
     let agents = agents();
     let silent = worker(&agents, JobType::JtRoom, "bot");
     for _ in 0..=MAX_WAITING {
-        tell(&agents, &silent, worker_message::Message::Ping(lk::WorkerPing::default()));
+        tell(
+            &agents,
+            &silent,
+            worker_message::Message::Ping(lk::WorkerPing::default()),
+        );
     }
     assert!(silent.messages.is_closed());
     agents.disconnect(silent.key);

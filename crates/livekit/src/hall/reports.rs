@@ -33,7 +33,9 @@ impl Hall {
         if self.is_started.swap(false, Ordering::AcqRel) {
             self.reports.agents.room_finished(&self.name);
             let room = self.info(&self.room.lock());
-            self.reports.webhooks.tell(Happening::RoomFinished(room, reason));
+            self.reports
+                .webhooks
+                .tell(Happening::RoomFinished(room, reason));
         }
     }
 

@@ -69,6 +69,34 @@ impl Format {
     }
 }
 
+/// Reads the body of one of the methods as JSON or protobuf, for fuzzing. Returns it as protobuf.
+#[cfg(feature = "testing")]
+pub fn read_call(method: u8, is_json: bool, body: &[u8]) -> Option<Vec<u8>> {
+    use livekit_protocol as lk;
+
+    fn read<T>(format: Format, body: &[u8]) -> Option<Vec<u8>>
+    where
+        T: Message + Default + DeserializeOwned,
+    {
+        let message: T = format.read(body).ok()?;
+        Some(message.encode_to_vec())
+    }
+    let format = match is_json {
+        true => Format::Json,
+        false => Format::Protobuf,
+    };
+    match method % 8 {
+        0 => read::<lk::CreateRoomRequest>(format, body),
+        1 => read::<lk::ListRoomsRequest>(format, body),
+        2 => read::<lk::RoomParticipantIdentity>(format, body),
+        3 => read::<lk::UpdateParticipantRequest>(format, body),
+        4 => read::<lk::UpdateSubscriptionsRequest>(format, body),
+        5 => read::<lk::SendDataRequest>(format, body),
+        6 => read::<lk::PerformRpcRequest>(format, body),
+        _ => read::<lk::CreateAgentDispatchRequest>(format, body),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use livekit_protocol::{DeleteRoomRequest, PerformRpcResponse};

@@ -9,5 +9,7 @@ mod rooms;
 mod router;
 
 pub use error::{Code, ServiceError};
+#[cfg(feature = "testing")]
+pub use exchange::read_call;
 pub use rooms::{Answer, Rooms};
 pub use router::router;

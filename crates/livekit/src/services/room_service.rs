@@ -221,12 +221,19 @@ fn check_attributes(
 
 /// Checks the name of a deployment of agents.
 fn check_deployment(deployment: &str) -> Result<(), ServiceError> {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'_';
-    if deployment.len() <= DEPLOYMENT && deployment.bytes().all(is_plain) {
-        return Ok(());
+    let fault = |text: String| Err(ServiceError::new(Code::InvalidArgument, text));
+    if deployment.len() > DEPLOYMENT {
+        return fault(format!("deployment exceeds {DEPLOYMENT} bytes"));
     }
-    let text = "deployment has more than 64 bytes, an underscore, spaces or control bytes";
-    Err(ServiceError::new(Code::InvalidArgument, text))
+    let is_wrong = |byte: u8| byte == b'_' || byte <= b' ' || byte == 0x7f;
+    let mut bytes = deployment.bytes().enumerate();
+    match bytes.find(|(_, byte)| is_wrong(*byte)) {
+        None => Ok(()),
+        Some((_, b'_')) => fault("deployment contains reserved character '_'".to_owned()),
+        Some((at, _)) => fault(format!(
+            "deployment contains whitespace or control byte at position {at}"
+        )),
+    }
 }
 
 fn check_nonce(nonce: &[u8]) -> Result<(), ServiceError> {

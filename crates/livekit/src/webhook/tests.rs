@@ -79,7 +79,14 @@ async fn an_event_is_signed_and_posted_again_until_it_is_taken() {
     assert!(event.id.starts_with("EV_"));
     assert_eq!(headers[CONTENT_TYPE], JSON);
     let token = headers[AUTHORIZATION].to_str().unwrap();
-    assert!(!keys().verify(token, now()).unwrap().grants.sha256.is_empty());
+    assert!(
+        !keys()
+            .verify(token, now())
+            .unwrap()
+            .grants
+            .sha256
+            .is_empty()
+    );
     let (_, event) = next(&mut events).await;
     assert_eq!(event.room.unwrap().name, "attic");
     assert_eq!(*backend.seen.lock().unwrap(), 3);
