@@ -10,7 +10,7 @@ use portunus_media::MediaPlane;
 use portunus_turn::Turn;
 
 use crate::config::Config;
-use crate::run::LIVEKIT;
+use crate::livekit::LIVEKIT;
 
 /// Prints it to the standard output.
 pub(crate) fn print(

@@ -11,6 +11,7 @@ mod event_handlers;
 mod exit_status;
 mod health;
 mod import_janus;
+mod livekit;
 mod logging;
 mod manual;
 mod open_files;

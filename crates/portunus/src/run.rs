@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use opentelemetry_otlp::ExporterBuildError;
 use portunus_admin::{AdminOptions, Administration};
-use portunus_api::{ExtraServer, StartError, Transports, transport_infos};
+use portunus_api::{StartError, Transports, transport_infos};
 use portunus_audio::AudioThreads;
 use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
@@ -32,13 +32,10 @@ use crate::reload::{NamedPlugin, Read, Reload};
 use crate::signals::{EndSignal, Signals};
 use crate::traces::Traces;
 use crate::turn_client::TurnClients;
-use crate::{reload, supervisor, watchdog};
+use crate::{livekit, reload, supervisor, watchdog};
 
 /// How long calls and requests may take to end.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
-
-/// The name of the LiveKit door's server.
-pub(crate) const LIVEKIT: &str = "livekit";
 
 /// The reason why the server does not run.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +113,7 @@ pub(crate) async fn run(
             return Err(error);
         }
     };
-    let livekit = config
+    let door = config
         .livekit
         .is_on()
         .then(|| LiveKit::new(config.livekit.clone(), rooms));
@@ -125,7 +122,7 @@ pub(crate) async fn run(
         config.core.clone(),
         media.clone(),
         events,
-        known.chain(livekit.as_ref().map(LiveKit::plugin)).collect(),
+        known.chain(door.as_ref().map(LiveKit::plugin)).collect(),
         ServerFacts {
             jwt,
             turn: turn.clone(),
@@ -148,7 +145,7 @@ pub(crate) async fn run(
         audio: Some(audio),
     };
     let administration = Administration::new(gateway.clone(), options);
-    let doors = livekit.map(|door| livekit_server(&config, &door, &gateway));
+    let doors = door.map(|door| livekit::server(&config, &door, &gateway));
     let doors = doors.into_iter().collect();
     let started = Transports::start_with(config.api.clone(), administration, metrics, doors);
     let transports = match started.await {
@@ -257,21 +254,6 @@ fn turn(config: &Config, media: &MediaPlane) -> Result<Option<Turn>, RunError> {
         return Ok(None);
     }
     Ok(Some(Turn::start(&config.turn, relayed_to(media))?))
-}
-
-/// Returns the server of the LiveKit door.
-fn livekit_server(config: &Config, door: &LiveKit, gateway: &Gateway) -> ExtraServer {
-    let livekit = &config.livekit;
-    ExtraServer {
-        name: LIVEKIT,
-        key: "livekit.port",
-        bind: livekit.bind.clone(),
-        port: livekit.port,
-        tls: livekit.tls.then_some("livekit.tls"),
-        max_connections: livekit.max_connections,
-        limit_key: "livekit.max_connections",
-        router: door.open(gateway.clone()),
-    }
 }
 
 async fn event_handlers(config: &mut Config, bus: &EventBus) -> Result<(), EventHandlerError> {

@@ -252,10 +252,7 @@ impl Hall {
 
 /// Returns an update about participants.
 pub(crate) fn frame_of(participants: Vec<ParticipantInfo>) -> Arc<Frame> {
-    let update = ParticipantUpdate {
-        participants,
-        ..ParticipantUpdate::default()
-    };
+    let update = ParticipantUpdate { participants };
     Arc::new(Frame::new(signal_response::Message::Update(update)))
 }
 

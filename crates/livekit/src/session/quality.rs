@@ -12,7 +12,7 @@ use livekit_protocol::{
 use portunus_media::PeerStats;
 use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::Kind;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Session;
 use crate::frame::Frame;
@@ -23,6 +23,9 @@ const LOWERING: Duration = Duration::from_secs(5);
 
 /// How often the quality of the connection is looked at.
 pub(super) const MEASURING: Duration = Duration::from_secs(5);
+
+/// How long statistics may take.
+const STATS_LIMIT: Duration = Duration::from_secs(1);
 
 /// The qualities with the numbers of their layers.
 const QUALITIES: [(VideoQuality, u8); 3] = [
@@ -117,7 +120,8 @@ impl Session {
             let Some(handle) = self.member.handle(role) else {
                 continue;
             };
-            if let Some(stats) = handle.stats().await {
+            let stats = timeout(STATS_LIMIT, handle.stats()).await;
+            if let Ok(Some(stats)) = stats {
                 worst = worse(worst, quality(&stats));
             }
         }
@@ -126,7 +130,7 @@ impl Session {
         let Some(person) = people.get_mut(&self.member.id) else {
             return;
         };
-        if std::mem::replace(&mut person.quality, Some(worst)) == Some(worst) {
+        if person.quality.replace(worst) == Some(worst) {
             return;
         }
         let is_publisher = !person.tracks.is_empty();

@@ -1,0 +1,25 @@
+//! The server of the LiveKit door.
+
+use portunus_api::ExtraServer;
+use portunus_core::Gateway;
+use portunus_livekit::LiveKit;
+
+use crate::config::Config;
+
+/// Its name.
+pub(crate) const LIVEKIT: &str = "livekit";
+
+/// Returns it. From now on the door lets clients in.
+pub(crate) fn server(config: &Config, door: &LiveKit, gateway: &Gateway) -> ExtraServer {
+    let livekit = &config.livekit;
+    ExtraServer {
+        name: LIVEKIT,
+        key: "livekit.port",
+        bind: livekit.bind.clone(),
+        port: livekit.port,
+        tls: livekit.tls.then_some("livekit.tls"),
+        max_connections: livekit.max_connections,
+        limit_key: "livekit.max_connections",
+        router: door.open(gateway.clone()),
+    }
+}
