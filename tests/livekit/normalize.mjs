@@ -12,7 +12,9 @@ const SECRETS = /^(turn_?password|sif_?trailer|node_?id|credential|username|urls
 
 /** Of a description only the sections are left: kind, mid, direction and role. */
 const sections = (sdp) => sdp.split('\r\n').filter((line) => /^(m=|a=(mid|setup|sctp-port|max-message-size|sendrecv|sendonly|recvonly|inactive)\b)/.test(line))
-  .map((line) => (line.startsWith('m=') ? line.split(' ')[0] : line));
+  .map((line) => (line.startsWith('m=') ? line.split(' ')[0] : line))
+  // The order within a section says nothing; there is one section in offers without tracks.
+  .sort();
 
 /** Candidates depend on the machine: which targets have some, and whether the last one is marked, is left. */
 function candidates(frames) {

@@ -17,9 +17,6 @@ use crate::token::Keys;
 pub(crate) use pool::WorkerKey;
 use pool::{Action, Pool};
 
-/// The version of the protocol with workers.
-const PROTOCOL: i32 = 1;
-
 /// The most messages that wait for a worker. One with more is disconnected.
 const MAX_WAITING: usize = 256;
 
@@ -49,8 +46,7 @@ pub(crate) struct Connection {
 
 impl Agents {
     /// Returns the workers, none yet, with the description of this server.
-    pub(crate) fn new(keys: Keys, mut server: lk::ServerInfo) -> Self {
-        server.agent_protocol = PROTOCOL;
+    pub(crate) fn new(keys: Keys, server: lk::ServerInfo) -> Self {
         Agents(Arc::new(Mutex::new(State {
             pool: Pool::new(keys, server),
             ..State::default()

@@ -241,11 +241,17 @@ impl Hall {
 
     /// Tells all clients of this door about a participant, itself included.
     pub(crate) fn tell(&self, state: &State, id: &PersonId) {
-        let Some(frame) = self.update(state, id) else {
+        if let Some(frame) = self.update(state, id) {
+            for member in self.people().members() {
+                member.out.send(&frame);
+            }
             return;
-        };
-        for member in self.people().members() {
-            member.out.send(&frame);
+        }
+        // One that others do not see sees itself.
+        let mut people = self.people();
+        let member = people.get(id).and_then(|person| person.member.clone());
+        if let (Some(member), Some(info)) = (member, people.info(state, id)) {
+            member.out.send(&frame_of(vec![info]));
         }
     }
 }

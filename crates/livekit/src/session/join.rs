@@ -279,6 +279,7 @@ pub(crate) fn server_info() -> ServerInfo {
         version: VERSION.to_owned(),
         protocol: PROTOCOL,
         node_id: "ND_portunus".to_owned(),
+        agent_protocol: 1,
         ..ServerInfo::default()
     }
 }
