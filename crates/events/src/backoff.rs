@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Waits that double with each failure, up to a limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     first: Duration,
     most: Duration,
     next: Duration,
@@ -12,7 +12,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Returns waits from `first` up to `most`.
-    pub(crate) const fn new(first: Duration, most: Duration) -> Self {
+    pub const fn new(first: Duration, most: Duration) -> Self {
         Backoff {
             first,
             most,
@@ -21,14 +21,14 @@ impl Backoff {
     }
 
     /// Returns the wait after another failure.
-    pub(crate) fn wait(&mut self) -> Duration {
+    pub fn wait(&mut self) -> Duration {
         let wait = self.next.min(self.most);
         self.next = wait.saturating_mul(2);
         wait
     }
 
     /// Starts again with the first wait, after a success.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.next = self.first;
     }
 }

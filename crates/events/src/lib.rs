@@ -19,6 +19,7 @@ mod tweak;
 mod webhook;
 mod websocket;
 
+pub use backoff::Backoff;
 pub use file::{File, FileConfig, FileError};
 pub use gelf::{Gelf, GelfConfig, GelfError};
 pub use mqtt::{Mqtt, MqttEvents, MqttTopics};
@@ -26,5 +27,5 @@ pub use nanomsg::{Nanomsg, NanomsgConfig, NanomsgError};
 pub use nats::{Nats, NatsEvents, NatsSubjects};
 pub use rabbitmq::{RabbitEvents, RabbitMq, RabbitRoute};
 pub use tls::{TlsError, client as tls_client};
-pub use webhook::{Webhook, WebhookConfig, WebhookError};
+pub use webhook::{Webhook, WebhookConfig, WebhookError, http_client};
 pub use websocket::{WebSocket, WebSocketConfig, WebSocketError};

@@ -7,6 +7,8 @@ use std::time::Duration;
 use portunus_config::{Configuration, Protocol, Secret, Section};
 use serde::{Deserialize, Serialize};
 
+use crate::webhook::{MAX_URLS, WebhookConfig};
+
 /// The port of `livekit-server`, which SDKs expect.
 const PORT: u16 = 7880;
 
@@ -34,6 +36,8 @@ pub struct LiveKitConfig {
     pub max_participants: usize,
     /// The most open connections.
     pub max_connections: usize,
+    /// The webhooks.
+    pub webhook: WebhookConfig,
 }
 
 impl Default for LiveKitConfig {
@@ -48,6 +52,7 @@ impl Default for LiveKitConfig {
             departure_timeout: Duration::from_secs(20),
             max_participants: 100_000,
             max_connections: 100_000,
+            webhook: WebhookConfig::default(),
         }
     }
 }
@@ -87,6 +92,14 @@ impl Configuration for LiveKitConfig {
             let port = livekit.port;
             section.listens("port", Protocol::Tcp, &livekit.bind, port..=port);
         }
+        let webhook = &livekit.webhook;
+        let is_http = webhook.has_urls_of_http() && webhook.urls.len() <= MAX_URLS;
+        let text = "expected at most 16 URLs that start with http:// or https://";
+        section.require(&["webhook"], is_http, text);
+        // LIVEKIT_KEYS may add the key later.
+        let is_known = webhook.urls.is_empty() || !webhook.api_key.is_empty();
+        let text = "expected the name of an API key, which signs the events";
+        section.require(&["webhook"], is_known, text);
         let seconds = 0..=86_400;
         section.range(
             "empty_timeout",

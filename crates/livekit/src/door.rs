@@ -4,18 +4,20 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use livekit_protocol::SyncState;
+use livekit_protocol::{RoomEndReason, SyncState};
 use portunus_core::{Credentials, Gateway, Requester};
 use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use tokio::sync::oneshot;
 
-use crate::access::{AccessError, Claims, Renewal, verify};
+use crate::agents::Agents;
 use crate::config::LiveKitConfig;
-use crate::hall::{Event, Hall};
+use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions};
+use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions, server_info};
+use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
+use crate::webhook::Webhooks;
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
 const MAX_NAME: usize = 256;
@@ -26,7 +28,10 @@ const MAX_PUBLISHERS: u64 = 1_000_000;
 /// The state that all connections share.
 pub(crate) struct Door {
     pub(crate) config: LiveKitConfig,
-    rooms: Rooms,
+    pub(crate) keys: Keys,
+    webhooks: OnceLock<Webhooks>,
+    pub(crate) agents: Agents,
+    pub(crate) rooms: Rooms,
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
     halls: Mutex<HashMap<String, Arc<Hall>>>,
@@ -41,7 +46,7 @@ impl fmt::Debug for Door {
 /// A request to join, with its token checked.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    pub(crate) claims: Claims,
+    pub(crate) claims: Grants,
     pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
     pub(crate) room: String,
@@ -54,10 +59,10 @@ pub(crate) struct Admitted {
 pub(crate) enum EntryError {
     /// The token is missing or wrong.
     #[error(transparent)]
-    Access(#[from] AccessError),
+    Access(#[from] TokenFault),
     /// The token does not permit the join.
-    #[error("permissions denied")]
-    NotPermitted,
+    #[error(transparent)]
+    NotPermitted(#[from] JoinFault),
     /// The query is wrong.
     #[error(transparent)]
     Parameters(#[from] ParametersError),
@@ -92,7 +97,11 @@ pub(crate) enum Resumed {
 
 impl Door {
     pub(crate) fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
+        let keys = Keys::new(config.keys.clone());
         Door {
+            webhooks: OnceLock::new(),
+            agents: Agents::new(keys.clone(), server_info()),
+            keys,
             config,
             rooms,
             plugin: Arc::default(),
@@ -110,6 +119,10 @@ impl Door {
     pub(crate) fn open(&self, gateway: Gateway) {
         // It is opened once.
         let _ = self.gateway.set(gateway);
+        match Webhooks::start(&self.config.webhook, &self.keys) {
+            Ok(webhooks) => drop(self.webhooks.set(webhooks)),
+            Err(error) => tracing::error!("there are no webhooks of LiveKit: {error}"),
+        }
     }
 
     /// Tells the clients of all rooms who speaks.
@@ -142,6 +155,13 @@ impl Door {
         counted.map_err(|error| EntryError::TooMany(error.to_string()))
     }
 
+    /// Verifies a token.
+    pub(crate) fn verify(&self, token: Option<&str>) -> Result<Verified, EntryError> {
+        let token = token.ok_or(JoinFault::NoGrant)?;
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        Ok(self.keys.verify(token, now)?)
+    }
+
     /// Checks a client's token and parameters.
     pub(crate) fn admit(
         &self,
@@ -149,25 +169,19 @@ impl Door {
         query: &str,
         v1: bool,
     ) -> Result<Admitted, EntryError> {
-        let token = token.ok_or(AccessError::Missing)?;
-        let claims = verify(&self.config.keys, token)?;
-        let grant = claims.video.clone().ok_or(EntryError::NotPermitted)?;
-        if !grant.room_join {
-            return Err(EntryError::NotPermitted);
-        }
+        let verified = self.verify(token)?;
+        let claims = verified.grants.clone();
+        let grant = claims.video.clone().ok_or(JoinFault::NoGrant)?;
         let parameters = JoinParameters::read(query, v1)?;
-        let mut identity = claims.identity().to_owned();
-        if identity.is_empty() {
-            return Err(EntryError::Name("identity cannot be empty"));
-        }
+        let room = claims.join()?.to_owned();
+        let mut identity = claims.identity.clone();
         if let Some(suffix) = &parameters.publish {
+            if !grant.can_publish.unwrap_or(true) {
+                return Err(JoinFault::Denied.into());
+            }
             identity = format!("{identity}#{suffix}");
         }
-        let room = grant.room.clone();
-        if room.is_empty() {
-            return Err(EntryError::Name("no room name"));
-        }
-        let too_long = [&identity, &claims.name, &room]
+        let too_long = [&identity, &claims.name]
             .iter()
             .any(|it| it.len() > MAX_NAME);
         if too_long {
@@ -189,9 +203,8 @@ impl Door {
         if parameters.publish.is_some() {
             permissions.permission.can_subscribe = false;
         }
-        let renewal = Renewal::of(&self.config.keys, token);
         Ok(Admitted {
-            token: renewal.ok_or(EntryError::NotPermitted)?,
+            token: Renewal::new(self.keys.clone(), verified),
             permissions,
             room,
             identity,
@@ -237,7 +250,22 @@ impl Door {
             return Err(EntryError::Full("no more participants are taken"));
         }
         let makes = self.makes_rooms(&admitted);
-        let hall = self.hall(&admitted.room, makes)?;
+        let options = || self.options(&admitted.claims);
+        let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
+        let limit = hall.options().max_participants;
+        let is_back = || hall.people().get(&hall.id_of(&admitted.identity)).is_some();
+        let present = || {
+            hall.room
+                .lock()
+                .people()
+                .filter(|it| !it.is_dummy())
+                .count()
+        };
+        if limit > 0 && present() >= usize::try_from(limit).unwrap_or(usize::MAX) && !is_back() {
+            return Err(EntryError::Full("room has exceeded its max participants"));
+        }
+        hall.is_joined();
+        hall.report_started();
         let joining = Joining {
             gateway,
             plugin: &self.plugin,
@@ -283,8 +311,26 @@ impl Door {
         }
     }
 
-    /// Returns the hall of a room, and makes the room if `makes`.
-    fn hall(&self, name: &str, makes: bool) -> Result<Arc<Hall>, EntryError> {
+    /// Returns the options of a room that the bearer of a token makes.
+    fn options(&self, claims: &Grants) -> RoomOptions {
+        let options = RoomOptions::new(&self.config);
+        match &claims.room_config {
+            Some(configuration) => options.with_configuration(configuration),
+            None => options,
+        }
+    }
+
+    /// Returns the hall of a room that exists.
+    pub(crate) fn hall(&self, name: &str) -> Result<Arc<Hall>, EntryError> {
+        self.hall_with(name, None)
+    }
+
+    /// Returns the hall of a room. Makes the room if there is none, with the options of `make`.
+    pub(crate) fn hall_with(
+        &self,
+        name: &str,
+        make: Option<&dyn Fn() -> RoomOptions>,
+    ) -> Result<Arc<Hall>, EntryError> {
         let rooms = self.rooms.get();
         let rooms = rooms.ok_or(EntryError::Full("this server has no rooms"))?;
         // Both under one lock, so that a room has one hall.
@@ -299,17 +345,27 @@ impl Door {
             return Ok(hall.clone());
         }
         let is_own = found.is_none();
-        let room = match found {
-            Some(room) => room,
-            None if makes => rooms.create(name, settings(name))?,
-            None => return Err(EntryError::NoRoom),
+        let (room, options) = match (found, make) {
+            (Some(room), _) => (room, RoomOptions::new(&self.config)),
+            (None, Some(options)) => (rooms.create(name, settings(name))?, options()),
+            (None, None) => return Err(EntryError::NoRoom),
         };
-        let hall = Arc::new(Hall::new(name, room, is_own, rooms.has_numbers()));
+        let webhooks = self.webhooks.get().cloned().unwrap_or_default();
+        let setup = Setup {
+            is_own,
+            has_numbers: rooms.has_numbers(),
+            options,
+            reports: Reports {
+                webhooks,
+                agents: self.agents.clone(),
+            },
+        };
+        let hall = Arc::new(Hall::new(name, room, setup));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }
 
-    fn halls(&self) -> MutexGuard<'_, HashMap<String, Arc<Hall>>> {
+    pub(crate) fn halls(&self) -> MutexGuard<'_, HashMap<String, Arc<Hall>>> {
         self.halls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -317,7 +373,7 @@ impl Door {
     pub(crate) fn clean(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
-            if !hall.is_over(&self.config) {
+            if !hall.is_over() {
                 continue;
             }
             let mut halls = self.halls();
@@ -328,6 +384,7 @@ impl Door {
             if is_same && Arc::strong_count(&hall) <= 2 {
                 halls.remove(&hall.name);
                 drop(halls);
+                hall.report_finished(RoomEndReason::RoomEndIdleTimeout);
                 if let Some(rooms) = self.rooms.get().filter(|_| hall.is_own) {
                     rooms.destroy(&hall.name);
                 }

@@ -15,6 +15,12 @@ pub enum IdKind {
     Participant,
     /// A track.
     Track,
+    /// A worker of agents.
+    Worker,
+    /// A job of an agent.
+    Job,
+    /// A dispatch of agents.
+    Dispatch,
 }
 
 impl IdKind {
@@ -23,6 +29,9 @@ impl IdKind {
             IdKind::Room => "RM_",
             IdKind::Participant => "PA_",
             IdKind::Track => "TR_",
+            IdKind::Worker => "AW_",
+            IdKind::Job => "AJ_",
+            IdKind::Dispatch => "AD_",
         }
     }
 

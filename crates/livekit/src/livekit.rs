@@ -56,6 +56,7 @@ async fn clean(door: Weak<Door>) {
         tokio::time::sleep(CLEANING).await;
         let Some(door) = door.upgrade() else { return };
         door.clean();
+        door.agents.tick();
     }
 }
 

@@ -6,10 +6,17 @@ use crate::frame;
 pub use crate::frame::Form;
 use crate::hall::signed_packet;
 use crate::join_parameters::JoinParameters;
+pub use crate::services::read_call;
+use crate::token::Grants;
 
 /// Reads the frame of a client.
 pub fn read_frame(form: Form, frame: &[u8]) -> Option<SignalRequest> {
     frame::read(form, frame).ok()
+}
+
+/// Reads the claims of a token.
+pub fn read_grants(claims: &str) -> Option<Grants> {
+    serde_json::from_str(claims).ok()
 }
 
 /// Reads the query of a join. Returns the number of tracks that it announces.

@@ -5,6 +5,7 @@ pub(crate) mod failure;
 mod signature;
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -129,6 +130,21 @@ pub enum WebhookError {
     Signature(#[from] openssl::error::ErrorStack),
 }
 
+/// Returns a client for posts: it follows no redirects and keeps one connection to each server. The
+/// certificates of the PEM file `authorities` replace the system's.
+pub fn http_client(authorities: Option<&Path>, timeout: Duration) -> Result<Client, WebhookError> {
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls::client(authorities)?)
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .http1_only()
+        .pool_max_idle_per_host(1)
+        .user_agent(concat!("Portunus/", env!("CARGO_PKG_VERSION")))
+        .timeout(timeout)
+        .build()?;
+    Ok(client)
+}
+
 impl ConfiguredEventHandler for Webhook {
     const NAME: &'static str = "webhook";
     type Config = WebhookConfig;
@@ -139,15 +155,7 @@ impl ConfiguredEventHandler for Webhook {
     }
 
     async fn from_config(config: WebhookConfig) -> Result<Self, WebhookError> {
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls::client(config.ca.as_deref())?)
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .http1_only()
-            .pool_max_idle_per_host(1)
-            .user_agent(concat!("Portunus/", env!("CARGO_PKG_VERSION")))
-            .timeout(config.timeout)
-            .build()?;
+        let client = http_client(config.ca.as_deref(), config.timeout)?;
         let some = |text: Secret| Some(text).filter(|text| !text.is_empty());
         let signatures = some(config.hmac_secret).map(|secret| Signatures::new(&secret));
         let configured = Configured {

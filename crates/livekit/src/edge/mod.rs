@@ -1,5 +1,6 @@
 //! The HTTP paths and the WebSockets of the door.
 
+mod agent;
 mod cors;
 mod socket;
 
@@ -7,16 +8,18 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{Extension, RawQuery, Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use portunus_core::Requester;
+use tower::ServiceExt;
 
-use crate::access::AccessError;
 use crate::door::{Door, EntryError, Resumed};
 use crate::frame::MAX_MESSAGE;
+use crate::services;
+use crate::token;
 
 /// Returns the paths of the door.
 pub(crate) fn router(door: Arc<Door>) -> Router {
@@ -25,30 +28,45 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc", get(rtc))
         .route("/rtc/v1", get(rtc_v1))
         .route("/rtc/validate", get(validate))
+        .route("/agent", get(agent::agent))
         .route("/rtc/v1/validate", get(validate_v1))
-        .with_state(door);
-    cors::with(router)
+        .with_state(door.clone());
+    let keys = door.keys.clone();
+    let router = router.merge(services::router(door, move || keys.clone()));
+    let router = cors::with(router);
+    Router::new().fallback_service(router.map_request(with_one_slash))
+}
+
+/// SDKs that are given a URL with a slash at its end ask for paths with two at their start.
+fn with_one_slash(mut request: Request) -> Request {
+    let uri = request.uri();
+    let rest = uri
+        .path_and_query()
+        .and_then(|it| it.as_str().strip_prefix('/'));
+    let rest = rest.filter(|rest| rest.starts_with('/'));
+    if let Some(Ok(uri)) = rest.map(str::parse::<Uri>) {
+        *request.uri_mut() = uri;
+    }
+    request
 }
 
 /// Returns the token of a request, from its header or its query.
 fn token(headers: &HeaderMap, query: &str) -> Result<Option<String>, EntryError> {
-    if let Some(header) = headers.get(AUTHORIZATION) {
-        let text = header.to_str().unwrap_or_default();
-        let token = text.strip_prefix("Bearer ").map(str::to_owned);
-        let wrong = || AccessError::Token("invalid authorization header".to_owned());
-        return token.map(Some).ok_or_else(|| wrong().into());
-    }
+    let header = headers.get(AUTHORIZATION);
+    let header = header.map(|header| header.to_str().unwrap_or("?"));
     let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let token = pairs.find(|(name, _)| name == "access_token");
-    Ok(token
-        .map(|(_, token)| token.into_owned())
-        .filter(|token| !token.is_empty()))
+    let in_query = pairs.find(|(name, _)| name == "access_token");
+    let in_query = in_query.as_ref().map(|(_, token)| token.as_ref());
+    Ok(token::of_request(header, in_query)?.map(str::to_owned))
 }
 
 impl IntoResponse for EntryError {
     fn into_response(self) -> Response {
         let status = match &self {
-            EntryError::Access(_) | EntryError::NotPermitted => StatusCode::UNAUTHORIZED,
+            EntryError::Access(_) => StatusCode::UNAUTHORIZED,
+            EntryError::NotPermitted(fault) => {
+                StatusCode::from_u16(fault.status()).unwrap_or(StatusCode::UNAUTHORIZED)
+            }
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
             EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -160,5 +178,26 @@ async fn entered(
     match door.join(admitted, requester).await {
         Ok(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
         Err(error) => error.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn two_slashes_at_the_start_count_as_one() {
+        for (path, expected) in [
+            ("//twirp/a?b=//c", "/twirp/a?b=//c"),
+            ("/rtc//validate", "/rtc//validate"),
+            ("/", "/"),
+            ("//", "/"),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = path.parse().unwrap_or_default();
+            assert_eq!(with_one_slash(request).uri().to_string(), expected);
+        }
     }
 }

@@ -15,8 +15,8 @@ use super::member::{Member, Role};
 use super::packets::Packet;
 
 /// The labels of data channels.
-const RELIABLE: &str = "_reliable";
-const LOSSY: &str = "_lossy";
+pub(crate) const RELIABLE: &str = "_reliable";
+pub(crate) const LOSSY: &str = "_lossy";
 
 /// The longest message, in bytes.
 const MAX_PACKET: usize = 64 << 10;
@@ -73,6 +73,9 @@ impl Member {
             tracing::debug!("a data message is no packet");
             return;
         };
+        if self.hall.calls.take(&self.identity, &packet) {
+            return;
+        }
         let people = self.hall.people();
         let Some(person) = people.get(&self.id) else {
             return;

@@ -16,6 +16,17 @@ pub(crate) struct Input {
     pub(crate) _paid: Share,
 }
 
+impl Input {
+    /// Returns a request of an administrator in the client's name.
+    pub(crate) fn of_server(request: SignalRequest) -> Self {
+        Input {
+            request,
+            generation: 0,
+            _paid: Share::default(),
+        }
+    }
+}
+
 /// Something that happened.
 #[derive(Debug)]
 pub(crate) enum Event {

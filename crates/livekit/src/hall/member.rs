@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use livekit_protocol::{SessionDescription, signal_response};
+use livekit_protocol::{SessionDescription, TrackInfo, signal_response};
 use portunus_core::{Handle, PendingOffer};
 use portunus_room::{ConnectionId, PersonId, State};
 use portunus_sdp::{Jsep, LocalJsep};
@@ -66,6 +66,8 @@ pub(crate) struct Member {
     pub(crate) has_data: AtomicBool,
     publisher: Ends,
     subscriber: Ends,
+    /// The tracks that webhooks know of.
+    reported: Mutex<Vec<TrackInfo>>,
 }
 
 /// The handle of a PeerConnection, and the client's description that waits for its answer.
@@ -108,6 +110,7 @@ impl Member {
             has_data: AtomicBool::new(false),
             publisher: Ends::default(),
             subscriber: Ends::default(),
+            reported: Mutex::default(),
         }
     }
 
@@ -147,6 +150,11 @@ impl Member {
     fn described(&self, role: Role) -> MutexGuard<'_, Option<Described>> {
         let described = &self.ends(role).described;
         described.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the tracks that webhooks know of.
+    pub(crate) fn reported(&self) -> MutexGuard<'_, Vec<TrackInfo>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Passes an event to the session's task.

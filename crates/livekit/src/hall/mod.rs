@@ -7,14 +7,17 @@ mod data;
 mod departed;
 mod input;
 mod member;
+mod options;
 mod out;
 mod packets;
 mod people;
+mod reports;
 mod show;
 mod speaking;
 mod track;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -23,18 +26,22 @@ use livekit_protocol::{
 };
 use portunus_room::{PersonId, Room, State};
 
-use crate::config::LiveKitConfig;
 use crate::frame::Frame;
 use crate::ids::IdKind;
+use crate::rpc::Calls;
 use batch::Batch;
 #[cfg(feature = "testing")]
 pub(crate) use data::signed_packet;
+pub(crate) use data::{LOSSY, RELIABLE};
 use departed::Departed;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
+pub(crate) use options::RoomOptions;
 pub(crate) use out::Wire;
+pub(crate) use packets::Packet;
 use packets::Packets;
 pub(crate) use people::{People, Person};
+pub(crate) use reports::Reports;
 pub(crate) use show::codecs;
 use speaking::Speaking;
 pub(crate) use track::Track;
@@ -54,6 +61,13 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
+    /// Who wants to know what happens.
+    reports: Reports,
+    /// Whether they know that it has begun.
+    is_started: AtomicBool,
+    /// The calls of participants by the services.
+    pub(crate) calls: Calls,
+    options: Mutex<RoomOptions>,
     /// Whether participants are numbers for other doors.
     has_numbers: bool,
     people: Mutex<People>,
@@ -76,8 +90,25 @@ struct Emptiness {
     was_used: bool,
 }
 
+/// What a new hall is like.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    /// Whether this door has made the room, and ends it when nobody is there.
+    pub(crate) is_own: bool,
+    /// Whether participants are numbers for other doors.
+    pub(crate) has_numbers: bool,
+    pub(crate) options: RoomOptions,
+    pub(crate) reports: Reports,
+}
+
 impl Hall {
-    pub(crate) fn new(name: &str, room: Arc<Room>, is_own: bool, has_numbers: bool) -> Self {
+    pub(crate) fn new(name: &str, room: Arc<Room>, setup: Setup) -> Self {
+        let Setup {
+            is_own,
+            has_numbers,
+            options,
+            reports,
+        } = setup;
         Hall {
             name: name.to_owned(),
             sid: IdKind::Room.random(),
@@ -85,6 +116,10 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
+            reports,
+            is_started: AtomicBool::new(false),
+            calls: Calls::default(),
+            options: Mutex::new(options),
             has_numbers,
             people: Mutex::default(),
             empty: Mutex::default(),
@@ -102,7 +137,7 @@ impl Hall {
     }
 
     /// Returns whether nobody needs it any more.
-    pub(crate) fn is_over(&self, config: &LiveKitConfig) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let (is_destroyed, is_used) = {
             let state = self.room.lock();
             (state.is_destroyed(), state.is_used())
@@ -114,10 +149,15 @@ impl Hall {
         }
         let since = *empty.since.get_or_insert_with(Instant::now);
         let limit = match empty.was_used {
-            true => config.departure_timeout,
-            false => config.empty_timeout,
+            true => self.options().departure_timeout,
+            false => self.options().empty_timeout,
         };
         is_destroyed || since.elapsed() >= limit
+    }
+
+    /// Locks the options.
+    pub(crate) fn options(&self) -> MutexGuard<'_, RoomOptions> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id in the room of the participant with this identity.
@@ -201,11 +241,17 @@ impl Hall {
 
     /// Tells all clients of this door about a participant, itself included.
     pub(crate) fn tell(&self, state: &State, id: &PersonId) {
-        let Some(frame) = self.update(state, id) else {
+        if let Some(frame) = self.update(state, id) {
+            for member in self.people().members() {
+                member.out.send(&frame);
+            }
             return;
-        };
-        for member in self.people().members() {
-            member.out.send(&frame);
+        }
+        // One that others do not see sees itself.
+        let mut people = self.people();
+        let member = people.get(id).and_then(|person| person.member.clone());
+        if let (Some(member), Some(info)) = (member, people.info(state, id)) {
+            member.out.send(&frame_of(vec![info]));
         }
     }
 }

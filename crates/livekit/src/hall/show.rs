@@ -16,7 +16,7 @@ impl Hall {
             all += 1;
             publishers += u32::from(state.published(person.id()).is_some());
         }
-        Room {
+        let mut room = Room {
             sid: self.sid.clone(),
             name: self.name.clone(),
             creation_time: self.created_ms / 1_000,
@@ -25,7 +25,9 @@ impl Hall {
             num_participants: all,
             num_publishers: publishers,
             ..Room::default()
-        }
+        };
+        self.options().describe(&mut room);
+        room
     }
 }
 

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
 use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
-use crate::access::{Claims, Renewal};
 use crate::hall::{Event, Hall, Input, Member, Person, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
 use crate::plugin::LiveKitPlugin;
+use crate::token::{Grants, Renewal};
 
 /// The version of LiveKit's server whose protocol this door speaks. Clients want to know it.
 const VERSION: &str = "1.13.11";
@@ -38,7 +38,7 @@ pub(crate) struct Joining<'a> {
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
     pub(crate) identity: String,
-    pub(crate) claims: Claims,
+    pub(crate) claims: Grants,
     /// Makes tokens for reconnects.
     pub(crate) token: Renewal,
     pub(crate) permissions: Permissions,
@@ -273,12 +273,13 @@ impl Session {
 }
 
 /// Returns the description of the server.
-pub(super) fn server_info() -> ServerInfo {
+pub(crate) fn server_info() -> ServerInfo {
     ServerInfo {
         edition: server_info::Edition::Standard.into(),
         version: VERSION.to_owned(),
         protocol: PROTOCOL,
         node_id: "ND_portunus".to_owned(),
+        agent_protocol: 1,
         ..ServerInfo::default()
     }
 }

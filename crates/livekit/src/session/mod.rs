@@ -22,14 +22,14 @@ use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use join::{JoinError, Joined, Joining};
+pub(crate) use join::{JoinError, Joined, Joining, server_info};
 pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
 pub(crate) use requests::MAX_METADATA;
 
-use crate::access::Renewal;
 use crate::hall::{Event, Input, Member, Role, now_ms};
 use crate::link::Link;
+use crate::token::Renewal;
 use peer::Peer;
 use publish::Unbound;
 use quality::{Wanted, unbalance_all};
@@ -157,7 +157,8 @@ impl Session {
     /// Sends the client a token for reconnects.
     fn refresh_token(&mut self) {
         self.refreshing = Instant::now() + REFRESHING;
-        if let Some(token) = self.token.renew() {
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        if let Some(token) = self.token.renew(now) {
             self.send(signal_response::Message::RefreshToken(token));
         }
     }
@@ -207,6 +208,7 @@ impl Session {
             let mut state = hall.room.lock();
             if state.media_up(&self.member.id) {
                 state.announce(&self.member.id, &hall.room);
+                hall.report_tracks(&state, &self.member);
             }
         }
         if role != self.primary() {
@@ -223,6 +225,8 @@ impl Session {
         person.state = participant_info::State::Active;
         drop(people);
         hall.tell_soon(&state, &self.member.id);
+        hall.report_joined(&state, &self.member);
+        hall.report_tracks(&state, &self.member);
         drop(state);
         self.member.is_behind();
         self.tell_qualities();
@@ -284,6 +288,7 @@ impl Session {
                 person.disconnect_reason = reason;
             }
         }
+        hall.report_left(&state, member, self.was_up);
         state.gone(&member.id, own);
         let mut people = hall.people();
         let is_own = people

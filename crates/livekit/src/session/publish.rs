@@ -163,6 +163,7 @@ impl Session {
                 } else if configured.changed {
                     state.send_updated(id);
                 }
+                hall.report_tracks(&state, &self.member);
                 if self.subscriber.is_none() {
                     self.asked = false;
                     tell_subscribed(&hall, &state, key);
@@ -201,6 +202,9 @@ impl Session {
             let person = people.get_mut(&self.member.id);
             let mut tracks = person.into_iter().flat_map(|person| &mut person.tracks);
             let Some(track) = tracks.find(|track| track.sid == mute.sid) else {
+                drop(people);
+                drop(state);
+                self.refuse_mute(mute);
                 return;
             };
             track.request.muted = mute.muted;
@@ -210,6 +214,17 @@ impl Session {
             self.open(&mut state, mid, !mute.muted);
             hall.tell(&state, &self.member.id);
         }
+    }
+
+    /// Tells the client that it has no such track. Clients of former versions do not ask.
+    fn refuse_mute(&self, mute: &MuteTrackRequest) {
+        let response = RequestResponse {
+            reason: request_response::Reason::NotFound.into(),
+            request: Some(request_response::Request::Mute(mute.clone())),
+            ..RequestResponse::default()
+        };
+        let message = signal_response::Message::RequestResponse(response);
+        self.member.out.message(message);
     }
 
     /// Opens or closes a published stream.

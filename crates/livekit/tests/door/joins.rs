@@ -98,8 +98,12 @@ async fn tokens_are_checked_before_the_upgrade() {
     let good = json!({ "roomJoin": true, "room": "demo" });
     let claims = |exp, video| json!({ "iss": KEY, "sub": "al", "exp": exp, "video": video });
     for (query, status, text) in [
-        (String::new(), 401, "permissions denied"),
-        ("access_token=no".to_owned(), 401, "invalid token"),
+        (String::new(), 401, "no permissions to access the room"),
+        (
+            "access_token=no".to_owned(),
+            401,
+            "invalid authorization token",
+        ),
         (
             format!("access_token={}", signed(&claims(now - 120, good.clone()))),
             401,
@@ -119,7 +123,7 @@ async fn tokens_are_checked_before_the_upgrade() {
                 signed(&json!({ "iss": KEY, "sub": "al", "exp": now + 60 }))
             ),
             401,
-            "permissions denied",
+            "no permissions to access the room",
         ),
         (
             format!(

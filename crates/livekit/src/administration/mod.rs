@@ -1,0 +1,275 @@
+//! Rooms and participants for the services.
+
+mod participant;
+
+use std::sync::Arc;
+
+use livekit_protocol as lk;
+use livekit_protocol::{data_packet, signal_request, signal_response};
+use portunus_room::CreateError;
+use prost::Message;
+
+use crate::door::{Door, EntryError};
+use crate::hall::{Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
+use crate::services::{Answer, Code, Rooms, ServiceError};
+
+impl Rooms for Door {
+    async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
+        let options = || RoomOptions::new(&self.config).with_request(&request);
+        let hall = self.hall_with(&request.name, Some(&options))?;
+        hall.report_started();
+        let state = hall.room.lock();
+        Ok(hall.info(&state))
+    }
+
+    async fn list_rooms(&self, names: Vec<String>) -> Answer<Vec<lk::Room>> {
+        let names = match names.is_empty() {
+            true => {
+                let rooms = self.rooms.get().map(|rooms| rooms.list());
+                let rooms = rooms.unwrap_or_default().into_iter();
+                rooms.map(|(name, _)| name).collect()
+            }
+            false => names,
+        };
+        // A room may end meanwhile.
+        let halls = names.iter().filter_map(|name| self.hall(name).ok());
+        let info = |hall: Arc<Hall>| {
+            let state = hall.room.lock();
+            hall.info(&state)
+        };
+        Ok(halls.map(info).collect())
+    }
+
+    async fn delete_room(&self, room: String) -> Answer<()> {
+        let rooms = self.rooms.get().ok_or_else(ServiceError::no_room)?;
+        rooms.find(&room).ok_or_else(ServiceError::no_room)?;
+        rooms.destroy(&room);
+        let hall = self.halls().remove(&room);
+        if let Some(hall) = hall {
+            hall.report_finished(lk::RoomEndReason::RoomEndApiDelete);
+        }
+        Ok(())
+    }
+
+    async fn list_participants(&self, room: String) -> Answer<Vec<lk::ParticipantInfo>> {
+        let Ok(hall) = self.hall(&room) else {
+            return Ok(Vec::new());
+        };
+        let state = hall.room.lock();
+        let mut people = hall.people();
+        let all = state.people().filter_map(|it| people.info(&state, it.id()));
+        Ok(all.collect())
+    }
+
+    async fn get_participant(
+        &self,
+        request: lk::RoomParticipantIdentity,
+    ) -> Answer<lk::ParticipantInfo> {
+        let hall = self.hall(&request.room);
+        let hall = hall.map_err(|_| ServiceError::no_participant())?;
+        hall.participant(&hall.id_of(&request.identity))
+    }
+
+    async fn remove_participant(&self, request: lk::RoomParticipantIdentity) -> Answer<()> {
+        let hall = self.hall(&request.room);
+        let hall = hall.map_err(|_| ServiceError::no_participant())?;
+        let id = hall.id_of(&request.identity);
+        let mut state = hall.room.lock();
+        let removed = state.kick(&id, None);
+        removed.map_err(|_| ServiceError::no_participant())
+    }
+
+    async fn mute_published_track(
+        &self,
+        request: lk::MuteRoomTrackRequest,
+    ) -> Answer<Option<lk::TrackInfo>> {
+        let hall = self.hall(&request.room)?;
+        hall.participant(&hall.id_of(&request.identity))?;
+        if !request.muted {
+            return Err(ServiceError::no_remote_unmute());
+        }
+        hall.mute(&hall.id_of(&request.identity), &request.track_sid)
+    }
+
+    async fn update_participant(
+        &self,
+        request: lk::UpdateParticipantRequest,
+    ) -> Answer<lk::ParticipantInfo> {
+        let hall = self.hall(&request.room);
+        let hall = hall.map_err(|_| ServiceError::no_participant())?;
+        hall.change(request)
+    }
+
+    async fn update_subscriptions(&self, request: lk::UpdateSubscriptionsRequest) -> Answer<()> {
+        let hall = self.hall(&request.room)?;
+        let member = member(&hall, &request.identity)?;
+        let update = lk::UpdateSubscription {
+            track_sids: request.track_sids,
+            subscribe: request.subscribe,
+            participant_tracks: request.participant_tracks,
+        };
+        let input = Input::of_server(lk::SignalRequest {
+            message: Some(signal_request::Message::Subscription(update)),
+        });
+        // It may leave meanwhile.
+        let sent = member.inputs.send(input).await;
+        sent.map_err(|_| ServiceError::no_participant())
+    }
+
+    async fn send_data(&self, request: lk::SendDataRequest) -> Answer<()> {
+        let hall = self.hall(&request.room)?;
+        let label = match request.kind() {
+            data_packet::Kind::Reliable => RELIABLE,
+            data_packet::Kind::Lossy => LOSSY,
+        };
+        let (to, targets) = targets(&hall, &request);
+        let packet = lk::DataPacket {
+            kind: request.kind,
+            destination_identities: request.destination_identities.clone(),
+            value: Some(data_packet::Value::User(lk::UserPacket {
+                payload: request.data,
+                destination_sids: request.destination_sids,
+                destination_identities: request.destination_identities,
+                topic: request.topic,
+                nonce: request.nonce,
+                ..lk::UserPacket::default()
+            })),
+            ..lk::DataPacket::default()
+        };
+        hall.deliver(label, of_server(to, packet.encode_to_vec()), &targets);
+        Ok(())
+    }
+
+    async fn update_room_metadata(
+        &self,
+        request: lk::UpdateRoomMetadataRequest,
+    ) -> Answer<lk::Room> {
+        let hall = self.hall(&request.room)?;
+        hall.options().metadata = request.metadata;
+        let room = {
+            let state = hall.room.lock();
+            hall.info(&state)
+        };
+        let update = lk::RoomUpdate {
+            room: Some(room.clone()),
+        };
+        let frame = crate::frame::Frame::new(signal_response::Message::RoomUpdate(update));
+        let frame = Arc::new(frame);
+        for member in hall.people().members() {
+            member.out.send(&frame);
+        }
+        Ok(room)
+    }
+
+    async fn forward_participant(&self, request: lk::ForwardParticipantRequest) -> Answer<()> {
+        member(&*self.hall(&request.room)?, &request.identity)?;
+        Err(ServiceError::unimplemented("not implemented"))
+    }
+
+    async fn move_participant(&self, request: lk::MoveParticipantRequest) -> Answer<()> {
+        member(&*self.hall(&request.room)?, &request.identity)?;
+        Err(ServiceError::unimplemented("not implemented"))
+    }
+
+    async fn create_dispatch(
+        &self,
+        request: lk::CreateAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        let options = || RoomOptions::new(&self.config);
+        let make: Option<&dyn Fn() -> RoomOptions> = match self.config.auto_create {
+            true => Some(&options),
+            false => None,
+        };
+        let hall = self.hall_with(&request.room, make)?;
+        hall.report_started();
+        let (room, people) = {
+            let state = hall.room.lock();
+            let room = hall.info(&state);
+            let mut people = hall.people();
+            let all = state.people().filter_map(|it| people.info(&state, it.id()));
+            (room, all.collect::<Vec<_>>())
+        };
+        let dispatch = self.agents.dispatch(request, &room, &people);
+        let text = "the room has too many dispatches";
+        dispatch.ok_or_else(|| ServiceError::new(Code::ResourceExhausted, text))
+    }
+
+    async fn delete_dispatch(
+        &self,
+        request: lk::DeleteAgentDispatchRequest,
+    ) -> Answer<lk::AgentDispatch> {
+        self.hall(&request.room)?;
+        let ended = self
+            .agents
+            .end_dispatch(&request.room, &request.dispatch_id);
+        let text = "dispatch ID not found";
+        ended.ok_or_else(|| ServiceError::new(Code::NotFound, text))
+    }
+
+    async fn list_dispatch(
+        &self,
+        request: lk::ListAgentDispatchRequest,
+    ) -> Answer<Vec<lk::AgentDispatch>> {
+        self.hall(&request.room)?;
+        Ok(self.agents.dispatches(&request.room, &request.dispatch_id))
+    }
+
+    async fn perform_rpc(&self, request: lk::PerformRpcRequest) -> Answer<String> {
+        let hall = self.hall(&request.room)?;
+        let member = member(&hall, &request.destination_identity)?;
+        let (call, packet) = hall.calls.begin(&request)?;
+        let packet = of_server(vec![request.destination_identity], packet);
+        hall.deliver(RELIABLE, packet, &[member]);
+        call.answer().await
+    }
+}
+
+/// Returns the participants that data is for, and their identities if they are named.
+fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
+    let (identities, sids) = (&request.destination_identities, &request.destination_sids);
+    let is_for_all = identities.is_empty() && sids.is_empty();
+    let is_named =
+        |member: &Member| identities.contains(&member.identity) || sids.contains(&member.sid);
+    let people = hall.people();
+    let targets = people.members().filter(|it| is_for_all || is_named(it));
+    let targets: Vec<_> = targets.cloned().collect();
+    let mut to = Vec::new();
+    if !is_for_all {
+        to.clone_from(identities);
+        to.extend(targets.iter().map(|it| it.identity.clone()));
+    }
+    (to, targets)
+}
+
+/// Returns a message of the server itself.
+fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
+    Packet {
+        at: tokio::time::Instant::now(),
+        from: String::new(),
+        sequence: 0,
+        to,
+        bytes: bytes.into(),
+    }
+}
+
+/// Returns a participant of this door.
+fn member(hall: &Hall, identity: &str) -> Answer<Arc<Member>> {
+    let people = hall.people();
+    let person = people.get(&hall.id_of(identity));
+    let member = person.and_then(|person| person.member.clone());
+    member.ok_or_else(ServiceError::no_participant)
+}
+
+impl From<EntryError> for ServiceError {
+    fn from(error: EntryError) -> Self {
+        let code = match &error {
+            EntryError::NoRoom => return ServiceError::no_room(),
+            EntryError::Create(CreateError::Name(_)) | EntryError::Name(_) => Code::InvalidArgument,
+            EntryError::Create(CreateError::Refused(_)) | EntryError::TooMany(_) => {
+                Code::ResourceExhausted
+            }
+            _ => Code::Unavailable,
+        };
+        ServiceError::new(code, error.to_string())
+    }
+}

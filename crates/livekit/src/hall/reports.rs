@@ -1,0 +1,123 @@
+//! What happens in a room, told to webhooks and agents.
+
+use std::sync::atomic::Ordering;
+
+use livekit_protocol::{JobType, ParticipantInfo, RoomEndReason, participant_info};
+use portunus_room::State;
+
+use super::{Hall, Member};
+use crate::agents::Agents;
+use crate::happening::Happening;
+use crate::webhook::Webhooks;
+
+/// Who wants to know what happens.
+#[derive(Debug, Clone)]
+pub(crate) struct Reports {
+    pub(crate) webhooks: Webhooks,
+    pub(crate) agents: Agents,
+}
+
+impl Hall {
+    /// Tells that the room begins, once.
+    pub(crate) fn report_started(&self) {
+        if !self.is_started.swap(true, Ordering::AcqRel) {
+            let room = self.info(&self.room.lock());
+            let agents = self.options().agents.clone();
+            self.reports.agents.room_started(&room, &agents);
+            self.reports.webhooks.tell(Happening::RoomStarted(room));
+        }
+    }
+
+    /// Tells that the room has ended, if it was told that it began.
+    pub(crate) fn report_finished(&self, reason: RoomEndReason) {
+        if self.is_started.swap(false, Ordering::AcqRel) {
+            self.reports.agents.room_finished(&self.name);
+            let room = self.info(&self.room.lock());
+            self.reports
+                .webhooks
+                .tell(Happening::RoomFinished(room, reason));
+        }
+    }
+
+    /// Tells that the media of a participant can flow.
+    pub(crate) fn report_joined(&self, state: &State, member: &Member) {
+        if self.is_reported() {
+            let participant = self.person_of(state, member);
+            let room = self.info(state);
+            let agents = &self.reports.agents;
+            agents.participant(JobType::JtParticipant, &room, &participant);
+            let joined = Happening::Joined(room, participant);
+            self.reports.webhooks.tell(joined);
+        }
+    }
+
+    /// Tells which tracks of a participant are new, and which have ended.
+    pub(crate) fn report_tracks(&self, state: &State, member: &Member) {
+        if !self.is_reported() {
+            return;
+        }
+        let participant = self.person_of(state, member);
+        let present = match participant.state() {
+            participant_info::State::Active => participant.tracks.clone(),
+            _ => return,
+        };
+        let before = std::mem::replace(&mut *member.reported(), present.clone());
+        let ended = before
+            .iter()
+            .filter(|old| present.iter().all(|new| new.sid != old.sid));
+        for track in ended {
+            let participant = participant.clone();
+            let ended = Happening::Unpublished(self.info(state), participant, track.clone());
+            self.reports.webhooks.tell(ended);
+        }
+        if before.is_empty() && !present.is_empty() {
+            let (agents, room) = (&self.reports.agents, self.info(state));
+            agents.participant(JobType::JtPublisher, &room, &participant);
+        }
+        let new = present
+            .iter()
+            .filter(|new| before.iter().all(|old| new.sid != old.sid));
+        for track in new {
+            let participant = participant.clone();
+            let new = Happening::Published(self.info(state), participant, track.clone());
+            self.reports.webhooks.tell(new);
+        }
+    }
+
+    /// Tells that a participant leaves, and its tracks with it.
+    pub(crate) fn report_left(&self, state: &State, member: &Member, was_up: bool) {
+        if !self.is_reported() {
+            return;
+        }
+        let mut participant = self.person_of(state, member);
+        participant.state = participant_info::State::Disconnected.into();
+        for track in std::mem::take(&mut *member.reported()) {
+            let participant = participant.clone();
+            let ended = Happening::Unpublished(self.info(state), participant, track);
+            self.reports.webhooks.tell(ended);
+        }
+        participant.tracks.clear();
+        let room = self.info(state);
+        self.reports.webhooks.tell(match was_up {
+            true => Happening::Left(room, participant),
+            false => Happening::Aborted(room, participant),
+        });
+    }
+
+    fn is_reported(&self) -> bool {
+        self.reports.webhooks.is_used() || self.reports.agents.is_used()
+    }
+
+    /// Returns the description of a participant. One that is out of the room already has its ids
+    /// only.
+    fn person_of(&self, state: &State, member: &Member) -> ParticipantInfo {
+        let mut people = self.people();
+        let info = people.info(state, &member.id);
+        info.filter(|info| info.sid == member.sid)
+            .unwrap_or_else(|| ParticipantInfo {
+                sid: member.sid.clone(),
+                identity: member.identity.clone(),
+                ..ParticipantInfo::default()
+            })
+    }
+}

@@ -1,0 +1,61 @@
+"""LiveKit's server SDK for Python, unmodified: tokens, rooms, errors."""
+
+import asyncio
+import datetime
+import socket
+import unittest
+
+from livekit import api
+
+from server import Server
+
+KEY, SECRET = "devkey", "secret-of-32-bytes-for-the-tests"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class ServerSdk(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        port = free_port()
+        config = f'[livekit]\nkeys = {{ {KEY} = "{SECRET}" }}\nbind = ["127.0.0.1"]\nport = {port}\n'
+        self.server = await self.enterAsyncContext(Server(config))
+        self.url = f"http://127.0.0.1:{port}"
+        self.api = await self.enterAsyncContext(api.LiveKitAPI(self.url, KEY, SECRET))
+
+    async def test_rooms(self):
+        made = await self.api.room.create_room(api.CreateRoomRequest(name="py", empty_timeout=9, metadata="one"))
+        self.assertTrue(made.sid.startswith("RM_"))
+        self.assertEqual(made.empty_timeout, 9)
+        listed = await self.api.room.list_rooms(api.ListRoomsRequest(names=["py"]))
+        self.assertEqual([room.sid for room in listed.rooms], [made.sid])
+        changed = await self.api.room.update_room_metadata(api.UpdateRoomMetadataRequest(room="py", metadata="two"))
+        self.assertEqual(changed.metadata, "two")
+        people = await self.api.room.list_participants(api.ListParticipantsRequest(room="py"))
+        self.assertEqual(len(people.participants), 0)
+        await self.api.room.send_data(api.SendDataRequest(room="py", data=b"hello"))
+        await self.api.room.delete_room(api.DeleteRoomRequest(room="py"))
+        with self.assertRaises(api.TwirpError) as raised:
+            await self.api.room.delete_room(api.DeleteRoomRequest(room="py"))
+        self.assertEqual(raised.exception.code, api.TwirpErrorCode.NOT_FOUND)
+
+    async def test_services_that_are_not_there(self):
+        with self.assertRaises(api.TwirpError) as raised:
+            await self.api.egress.list_egress(api.ListEgressRequest())
+        self.assertEqual(raised.exception.code, api.TwirpErrorCode.UNIMPLEMENTED)
+
+    async def test_a_token_opens_the_door(self):
+        token = api.AccessToken(KEY, SECRET).with_identity("al").with_ttl(datetime.timedelta(minutes=5))
+        token = token.with_grants(api.VideoGrants(room_join=True, room="py")).to_jwt()
+        process = await asyncio.create_subprocess_exec(
+            "curl", "-s", f"{self.url}/rtc/validate?access_token={token}", stdout=asyncio.subprocess.PIPE
+        )
+        text, _ = await process.communicate()
+        self.assertEqual(text, b"success")
+
+
+if __name__ == "__main__":
+    unittest.main()
