@@ -71,7 +71,7 @@ impl Cli {
 
 fn show(scenario: &Scenario) -> Result<(), ScenarioError> {
     let target = &scenario.demand().load.target;
-    let progress = Progress::start(target.name.as_ref().unwrap_or(&target.janus));
+    let progress = Progress::start(target.name.as_deref().unwrap_or(scenario.url()));
     let record = scenario.run(&progress)?;
     for warning in &record.summary.warnings {
         progress.keep(&format!("warning: {warning}"));

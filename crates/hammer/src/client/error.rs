@@ -46,4 +46,7 @@ pub enum ClientError {
         /// The missing part.
         missing: &'static str,
     },
+    /// No access token can be made.
+    #[error("no access token: {0}")]
+    Token(String),
 }

@@ -1,9 +1,10 @@
-//! Clients of servers: the Janus API over WebSocket, WHIP and WHEP over HTTP, each with or without
-//! TLS.
+//! Clients of servers: the Janus API and LiveKit's protocol over WebSocket, WHIP and WHEP over HTTP,
+//! each with or without TLS.
 
 mod broadcast;
 mod error;
 mod janus;
+pub(crate) mod livekit;
 mod tls;
 
 pub use broadcast::Broadcast;

@@ -14,6 +14,13 @@ const MOST_WORKERS: usize = 16;
 /// mountpoints, which a load from one address would soon reach.
 pub(super) const API_SECRET: &str = "hammer";
 
+/// The API key of LiveKit's protocol. Its secret has the length that LiveKit asks for.
+pub(super) const LIVEKIT_KEY: &str = "hammer";
+pub(super) const LIVEKIT_SECRET: &str = "hammer-hammer-hammer-hammer-hammer";
+
+/// The first UDP port of `livekit-server`.
+const LIVEKIT_UDP: usize = 7_882;
+
 /// Writes all of them into `dir`.
 pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
@@ -40,6 +47,12 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         let text = portunus(ip, cores) + &webhook;
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
+    let livekit = portunus(ip, cores) + &portunus_livekit(ip);
+    // Its clients have no API secret, and come from addresses of one network.
+    let no_limits = "[server]\nrequest_rate = 0\nshared_addresses = [\"10.0.0.0/8\"]\n";
+    let livekit = livekit.replacen("[server]\n", no_limits, 1);
+    fs::write(dir.join("portunus-livekit.toml"), livekit)?;
+    fs::write(dir.join("livekit.yaml"), livekit_server(ip, cores))?;
     for workers in 1..=MOST_WORKERS {
         let name = format!("portunus-{workers}.toml");
         fs::write(dir.join(name), portunus(ip, workers))?;
@@ -72,6 +85,34 @@ max_accounts = 0
 max_calls = 0
 [log]
 filter = \"warn\"
+"
+    )
+}
+
+fn portunus_livekit(ip: &str) -> String {
+    format!("[livekit]\nkeys = {{ {LIVEKIT_KEY} = \"{LIVEKIT_SECRET}\" }}\nbind = [\"{ip}\"]\n")
+}
+
+/// A UDP port for each core is the least that LiveKit recommends.
+fn livekit_server(ip: &str, cores: usize) -> String {
+    let last = LIVEKIT_UDP + cores.saturating_sub(1);
+    let ports = match cores {
+        0 | 1 => LIVEKIT_UDP.to_string(),
+        _ => format!("{LIVEKIT_UDP}-{last}"),
+    };
+    format!(
+        "\
+port: 7880
+bind_addresses: [\"{ip}\"]
+keys:
+  {LIVEKIT_KEY}: {LIVEKIT_SECRET}
+rtc:
+  udp_port: {ports}
+  tcp_port: 7881
+  use_external_ip: false
+  node_ip: {ip}
+logging:
+  level: warn
 "
     )
 }

@@ -36,6 +36,7 @@ use crate::{doubts, figures};
 use process::{Ended, Process, inside};
 use server::{Server, StartError};
 use sink::Sink;
+use spec::Api;
 pub use spec::{Named, SpecError};
 use variants::variants;
 
@@ -56,6 +57,9 @@ pub struct Options {
     /// Where a server's API is, if not at ws://{ip}:8188/
     #[arg(long = "url", value_name = "NAME=URL")]
     urls: Vec<Named>,
+    /// A server that is loaded by LiveKit's protocol, and where it has that: NAME=ws://{ip}:7880
+    #[arg(long = "livekit", value_name = "NAME=URL")]
+    livekit: Vec<Named>,
     /// How often all servers have their turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
@@ -96,9 +100,12 @@ server's first core), {cores} (how many it has) and {dir}, a folder with configu
 {dir}/portunus-adapting.toml and {dir}/portunus-not-adapting.toml (bandwidth adaptation on and off),
 {dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-one-port.toml (one_port = true), {dir}/portunus-transcoding.toml (sip.transcoding),
 {dir}/portunus-webhook.toml and
-{dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers) and {dir}/janus/. Two commands are known by name:
-  portunus        portunus --config {dir}/portunus.toml
-  debian-janus    janus --configs-folder {dir}/janus
+{dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers), {dir}/portunus-livekit.toml,
+{dir}/livekit.yaml and {dir}/janus/. Four commands are known by name; those of LiveKit are loaded by its protocol:
+  portunus          portunus --config {dir}/portunus.toml
+  portunus-livekit  portunus --config {dir}/portunus-livekit.toml
+  debian-janus      janus --configs-folder {dir}/janus
+  livekit-server    livekit-server --config {dir}/livekit.yaml
 
 Example, as root:
   portunus-hammer lab --server portunus=portunus --server janus=debian-janus -- streaming --bitrate 2M";
@@ -213,7 +220,7 @@ struct PlannedScenario {
 
 impl Plan {
     fn new(options: &Options) -> Result<Self, LabError> {
-        let servers = spec::servers(&options.servers, &options.urls)?;
+        let servers = spec::servers(&options.servers, &options.urls, &options.livekit)?;
         let words: Vec<String> = options.words().collect();
         let scenarios = variants(&words).into_iter();
         let scenarios: Result<Vec<_>, LabError> = scenarios
@@ -459,7 +466,14 @@ impl Lab<'_> {
         spec: &spec::ServerSpec,
         figures: &Path,
     ) {
-        command.args(["--janus", &server.url, "--name", &spec.name]);
+        command.args(["--name", &spec.name]);
+        match spec.api {
+            Api::Janus => command.args(["--janus", &server.url]),
+            Api::LiveKit => command
+                .args(["--livekit", &server.url])
+                .args(["--livekit-key", config::LIVEKIT_KEY])
+                .args(["--livekit-secret", config::LIVEKIT_SECRET]),
+        };
         command.args(["--server-pid", &server.pid().to_string()]);
         command.args(["--link", self.link.load.interface]);
         if !self.options.own_sockets {

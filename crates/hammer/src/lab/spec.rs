@@ -18,14 +18,64 @@ pub(super) struct ServerSpec {
     pub(super) command: Vec<String>,
     /// The URL, with placeholders.
     pub(super) url: String,
+    pub(super) api: Api,
+}
+
+/// The protocol by which a server is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Api {
+    Janus,
+    LiveKit,
+}
+
+/// A named command.
+struct Known {
+    name: &'static str,
+    command: &'static str,
+    api: Api,
 }
 
 /// Named commands.
-const KNOWN: [(&str, &str); 2] = [
-    ("portunus", "portunus --config {dir}/portunus.toml"),
-    ("debian-janus", "janus --configs-folder {dir}/janus"),
+const KNOWN: [Known; 4] = [
+    Known {
+        name: "portunus",
+        command: "portunus --config {dir}/portunus.toml",
+        api: Api::Janus,
+    },
+    Known {
+        name: "portunus-livekit",
+        command: "portunus --config {dir}/portunus-livekit.toml",
+        api: Api::LiveKit,
+    },
+    Known {
+        name: "debian-janus",
+        command: "janus --configs-folder {dir}/janus",
+        api: Api::Janus,
+    },
+    Known {
+        name: "livekit-server",
+        command: "livekit-server --config {dir}/livekit.yaml",
+        api: Api::LiveKit,
+    },
 ];
-const URL: &str = "ws://{ip}:8188/";
+
+impl Api {
+    /// Returns where a server has it, unless configured.
+    const fn url(self) -> &'static str {
+        match self {
+            Api::Janus => "ws://{ip}:8188/",
+            Api::LiveKit => "ws://{ip}:7880",
+        }
+    }
+
+    /// Returns the option that names a server's URL.
+    const fn option(self) -> &'static str {
+        match self {
+            Api::Janus => "--url",
+            Api::LiveKit => "--livekit",
+        }
+    }
+}
 
 /// An error in servers or URLs.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,8 +88,8 @@ pub enum SpecError {
     #[error("--server {0}=…: a quotation mark is missing its other one")]
     Quotes(String),
     /// A URL has the name of no server.
-    #[error("--url {0}=…: there is no --server {0}=…")]
-    NoServer(String),
+    #[error("{0} {1}=…: there is no --server {1}=…")]
+    NoServer(&'static str, String),
     /// A URL has no address to wait for.
     #[error("{0}: a URL such as ws://{{ip}}:8188/ is expected")]
     Url(String),
@@ -87,28 +137,37 @@ impl ServerSpec {
     }
 }
 
-/// Joins servers and their URLs.
-pub(super) fn servers(commands: &[Named], urls: &[Named]) -> Result<Vec<ServerSpec>, SpecError> {
+/// Joins servers and their URLs: those of the Janus API, and those of LiveKit's protocol.
+pub(super) fn servers(
+    commands: &[Named],
+    janus: &[Named],
+    livekit: &[Named],
+) -> Result<Vec<ServerSpec>, SpecError> {
     let mut servers: Vec<ServerSpec> = Vec::new();
     for Named { name, value } in commands {
         if servers.iter().any(|server| server.name == *name) {
             return Err(SpecError::Twice(name.clone()));
         }
-        let known = KNOWN.iter().find(|(known, _)| known == value);
-        let command = known.map_or(value.as_str(), |(_, command)| command);
+        let known = KNOWN.iter().find(|known| known.name == value);
+        let command = known.map_or(value.as_str(), |known| known.command);
+        let api = known.map_or(Api::Janus, |known| known.api);
         let words = shlex::split(command).filter(|words| !words.is_empty());
         servers.push(ServerSpec {
             name: name.clone(),
             command: words.ok_or_else(|| SpecError::Quotes(name.clone()))?,
-            url: URL.to_owned(),
+            url: api.url().to_owned(),
+            api,
         });
     }
-    for Named { name, value } in urls {
+    let janus = janus.iter().map(|named| (Api::Janus, named));
+    let livekit = livekit.iter().map(|named| (Api::LiveKit, named));
+    for (api, Named { name, value }) in janus.chain(livekit) {
         let server = servers.iter_mut().find(|server| server.name == *name);
-        let server = server.ok_or_else(|| SpecError::NoServer(name.clone()))?;
+        let server = server.ok_or_else(|| SpecError::NoServer(api.option(), name.clone()))?;
         let example = IpAddr::from([192, 0, 2, 1]).to_string();
         listening_at(&value.replace("{ip}", &example))?;
         server.url.clone_from(value);
+        server.api = api;
     }
     Ok(servers)
 }
@@ -148,11 +207,27 @@ mod tests {
     #[test]
     fn known_commands_and_urls_are_filled_in() {
         let commands = named(&["janus=debian-janus", "mine=./server --at '{ip} 1'"]);
-        let servers = servers(&commands, &named(&["mine=http://{ip}:8088/janus"])).unwrap();
+        let urls = named(&["mine=http://{ip}:8088/janus"]);
+        let servers = servers(&commands, &urls, &[]).unwrap();
         assert_eq!(servers[0].to_text(), "janus --configs-folder {dir}/janus");
         assert_eq!(servers[0].url, "ws://{ip}:8188/");
         assert_eq!(servers[1].command, ["./server", "--at", "{ip} 1"]);
         assert_eq!(servers[1].url, "http://{ip}:8088/janus");
+        assert_eq!(servers[1].api, Api::Janus);
+    }
+
+    #[test]
+    fn servers_of_livekit_are_known_or_named() {
+        let commands = named(&[
+            "lk=livekit-server",
+            "door=portunus-livekit",
+            "mine=./server",
+        ]);
+        let urls = named(&["mine=ws://{ip}:9/"]);
+        let servers = servers(&commands, &[], &urls).unwrap();
+        assert!(servers.iter().all(|server| server.api == Api::LiveKit));
+        let urls: Vec<&str> = servers.iter().map(|server| &*server.url).collect();
+        assert_eq!(urls, ["ws://{ip}:7880", "ws://{ip}:7880", "ws://{ip}:9/"]);
     }
 
     #[test]
@@ -160,15 +235,15 @@ mod tests {
         for wrong in ["janus", "=x", "a=", "a b=x", "a/b=x"] {
             assert!(wrong.parse::<Named>().is_err(), "{wrong}");
         }
-        let twice = servers(&named(&["a=x", "a=y"]), &[]);
+        let twice = servers(&named(&["a=x", "a=y"]), &[], &[]);
         assert_eq!(twice, Err(SpecError::Twice("a".into())));
-        let quotes = servers(&named(&["a=x 'y"]), &[]);
+        let quotes = servers(&named(&["a=x 'y"]), &[], &[]);
         assert_eq!(quotes, Err(SpecError::Quotes("a".into())));
-        let none = servers(&named(&["a=x"]), &named(&["b=ws://{ip}/"]));
-        assert_eq!(none, Err(SpecError::NoServer("b".into())));
+        let none = servers(&named(&["a=x"]), &named(&["b=ws://{ip}/"]), &[]);
+        assert_eq!(none, Err(SpecError::NoServer("--url", "b".into())));
         for url in ["{ip}:1", "ftp://{ip}/", "ws://name:1/", "ws://{ip}:99999/"] {
             let text = format!("a={url}");
-            let wrong = servers(&named(&["a=x"]), &named(&[&text]));
+            let wrong = servers(&named(&["a=x"]), &named(&[&text]), &[]);
             assert!(matches!(wrong, Err(SpecError::Url(_))), "{url}");
         }
     }

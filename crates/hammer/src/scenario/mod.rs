@@ -120,6 +120,21 @@ impl Scenario {
         }
     }
 
+    /// Returns the URL of the server.
+    pub(crate) fn url(&self) -> &str {
+        let livekit = match self {
+            Self::Room(it) => it.common.livekit.as_deref(),
+            Self::Star(it) => it.common.livekit.as_deref(),
+            Self::Rooms(it) => it.common.livekit.as_deref(),
+            Self::Streaming(_)
+            | Self::Echo(_)
+            | Self::Record(_)
+            | Self::Bridge(_)
+            | Self::Sip(_) => None,
+        };
+        livekit.unwrap_or(&self.demand().load.target.janus)
+    }
+
     /// Returns its demands on the server.
     pub(crate) fn demand(&self) -> Demand<'_> {
         let (load, traffic, topology) = match self {

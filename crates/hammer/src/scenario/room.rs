@@ -7,10 +7,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::ScenarioError;
-use super::crowd::{Act, Audience, Conference, Form, Limit};
+use super::crowd::{Act, Assembly, Audience, Conference, Crowd, Form, Host, Limit};
 use super::load::{self, given};
 use super::run::{self, Acts};
 use super::stage::Stage;
+use crate::client::livekit::ApiKey;
 use crate::progress::Progress;
 use crate::record::RunRecord;
 use crate::source::SourceConfig;
@@ -91,6 +92,16 @@ pub struct CommonOptions {
     /// The video room plugin's admin key
     #[arg(long, value_name = "KEY")]
     pub admin_key: Option<String>,
+    /// LiveKit's protocol at this URL, ws:// or wss://, in place of the Janus API; each participant
+    /// has one PeerConnection for all that it watches
+    #[arg(long, value_name = "URL", conflicts_with_all = ["simulcast", "admin_key"])]
+    pub livekit: Option<String>,
+    /// The API key for --livekit
+    #[arg(long, value_name = "KEY", default_value = "devkey")]
+    pub livekit_key: String,
+    /// The secret of that key
+    #[arg(long, value_name = "SECRET", default_value = "secret")]
+    pub livekit_secret: String,
 }
 
 /// Runs a room with some publishers and many subscribers.
@@ -105,21 +116,30 @@ pub(super) async fn room(
         publishers,
     } = options;
     media.traffic.check()?;
-    let stage = Stage::new(load).await?;
+    let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
     let crowd = stage.crowd(false, common.limit())?;
     let config = common.source(media);
-    let members = common.members();
-    let (member, feeds) = crowd.convene(*publishers, &config, &members).await?;
-    let act = Act::Subscribe(Arc::new(Audience {
-        room: member.room_id(),
-        feeds,
-        form: common.form(),
-    }));
+    let (member, act) = match common.host() {
+        Some(host) => {
+            let (member, venue) = crowd.open_venue(&host, *publishers, &config).await?;
+            (member, Act::Visit(Arc::new(venue)))
+        }
+        None => {
+            let members = common.members();
+            let (member, feeds) = crowd.convene(*publishers, &config, &members).await?;
+            let act = Act::Subscribe(Arc::new(Audience {
+                room: member.room_id(),
+                feeds,
+                form: common.form(),
+            }));
+            (member, act)
+        }
+    };
     let (acts, flow) = (Acts::Each(vec![act]), media.flow("room"));
     let record = run::run(stage, crowd.clone(), &flow, acts, progress).await;
     crowd.end(vec![member]).await;
     let mut record = record?;
-    record.scenario.options.extend(common.by_name());
+    common.tell(&mut record, &crowd);
     let own = [("publishers", json!(publishers))];
     record.scenario.options.extend(given(own));
     Ok(record)
@@ -136,14 +156,15 @@ pub(super) async fn star(
         common,
     } = options;
     media.traffic.check()?;
-    let stage = Stage::new(load).await?;
+    let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
     let crowd = stage.crowd(false, common.limit())?;
     let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
     // All PeerConnections depend on the number of endpoints, so each size needs new ones.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
     let acts = Acts::Anew(Box::new(act));
-    let mut record = run::run(stage, crowd, &media.flow("star"), acts, progress).await?;
-    record.scenario.options.extend(common.by_name());
+    let flow = media.flow("star");
+    let mut record = run::run(stage, crowd.clone(), &flow, acts, progress).await?;
+    common.tell(&mut record, &crowd);
     Ok(record)
 }
 
@@ -159,12 +180,13 @@ pub(super) async fn rooms(
         endpoints,
     } = options;
     media.traffic.check()?;
-    let stage = Stage::new(load).await?;
+    let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
     let crowd = stage.crowd(false, common.limit())?;
     let act = conference(common, &Arc::new(common.source(media)), *endpoints, true);
     let acts = Acts::Each(vec![act]);
-    let mut record = run::run(stage, crowd, &media.flow("rooms"), acts, progress).await?;
-    record.scenario.options.extend(common.by_name());
+    let flow = media.flow("rooms");
+    let mut record = run::run(stage, crowd.clone(), &flow, acts, progress).await?;
+    common.tell(&mut record, &crowd);
     let own = [("endpoints", json!(endpoints))];
     record.scenario.options.extend(given(own));
     Ok(record)
@@ -176,6 +198,14 @@ fn conference(
     endpoints: u32,
     counts_once: bool,
 ) -> Act {
+    if let Some(host) = common.host() {
+        return Act::Assemble(Arc::new(Assembly {
+            host,
+            endpoints,
+            config: Arc::clone(config),
+            counts_once,
+        }));
+    }
     Act::Confer(Arc::new(Conference {
         endpoints,
         form: common.form(),
@@ -190,7 +220,7 @@ impl RoomOptions {
     pub(crate) fn topology(&self) -> Topology {
         Topology::Room {
             publishers: self.publishers,
-            multistream: self.common.multistream,
+            multistream: self.common.is_multistream(),
         }
     }
 }
@@ -199,7 +229,7 @@ impl StarOptions {
     /// Returns who receives what.
     pub(crate) fn topology(&self) -> Topology {
         Topology::Star {
-            multistream: self.common.multistream,
+            multistream: self.common.is_multistream(),
         }
     }
 }
@@ -209,12 +239,41 @@ impl RoomsOptions {
     pub(crate) fn topology(&self) -> Topology {
         Topology::Rooms {
             endpoints: self.endpoints,
-            multistream: self.common.multistream,
+            multistream: self.common.is_multistream(),
         }
     }
 }
 
 impl CommonOptions {
+    /// Returns the LiveKit server, if its protocol is used.
+    fn host(&self) -> Option<Host> {
+        let url = self.livekit.clone()?;
+        let key = ApiKey {
+            key: self.livekit_key.clone(),
+            secret: self.livekit_secret.clone(),
+        };
+        Some(Host { url, key })
+    }
+
+    /// Returns whether a participant has one PeerConnection for all that it watches.
+    fn is_multistream(&self) -> bool {
+        self.multistream || self.livekit.is_some()
+    }
+
+    /// Adds the options to a record, and what the server says about itself.
+    fn tell(&self, record: &mut RunRecord, crowd: &Crowd) {
+        record.scenario.options.extend(self.by_name());
+        let Some(url) = &self.livekit else { return };
+        let server = &mut record.server;
+        server.url = Some(url.clone());
+        if let Some(info) = crowd.livekit_server()
+            && server.version.is_none()
+            && !info.version.is_empty()
+        {
+            server.version = Some(format!("LiveKit {}", info.version));
+        }
+    }
+
     fn limit(&self) -> Option<Limit> {
         let share = self.limited_share;
         self.limit.map(|bps| Limit { share, bps })
@@ -245,7 +304,7 @@ impl CommonOptions {
     fn by_name(&self) -> BTreeMap<String, Value> {
         let limited = self.limit.filter(|_| self.limited_share > 0.0);
         given([
-            ("multistream", json!(self.multistream)),
+            ("multistream", json!(self.is_multistream())),
             ("simulcast", json!(self.simulcast)),
             ("temporal-layers", json!(self.temporal_layers)),
             ("limited-share", json!(limited.map(|_| self.limited_share))),

@@ -26,6 +26,17 @@ impl<'a> Stage<'a> {
         Ok(this)
     }
 
+    /// Creates a stage for the Janus API, or for LiveKit's protocol at this URL.
+    pub(super) async fn of_rooms(
+        load: &'a Options,
+        livekit: Option<&str>,
+    ) -> Result<Self, ScenarioError> {
+        match livekit {
+            Some(url) => Self::without_connections(load, url),
+            None => Self::new(load).await,
+        }
+    }
+
     /// Creates a stage for a server that need not know the Janus API.
     pub(super) fn without_connections(load: &'a Options, url: &str) -> Result<Self, ScenarioError> {
         // With fewer descriptors, fewer can join, which is reported then.

@@ -134,6 +134,28 @@ impl Order {
     }
 }
 
+/// The checks of a participant, and the time of its last packet.
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    checker: Checker,
+    pub(super) last: Option<Duration>,
+}
+
+impl Check {
+    /// Returns the time since the last packet.
+    pub(super) fn take(
+        &mut self,
+        ssrc: Ssrc,
+        payload: &[u8],
+        arrived: Duration,
+        findings: &mut Findings,
+    ) -> Option<Duration> {
+        self.checker.take(ssrc, payload, arrived, findings);
+        let last = self.last.replace(arrived)?;
+        Some(arrived.saturating_sub(last))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]

@@ -1,6 +1,7 @@
 //! Participants with real ICE and DTLS. Each has an address or a socket of its own, and a few
 //! threads run them all.
 
+mod answering;
 mod bare;
 mod check;
 mod count;
@@ -27,12 +28,13 @@ use std::{io, mem};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+pub use answering::{Answering, Receives};
 pub(crate) use bare::{Arrived, BareViewers, Counted};
 pub use check::Findings;
 pub use ear::{Heard, Hearing, Kept, Said};
 pub use id::{PUBLISHERS, PeerId};
 pub use messages::{Event, EventKind, NewPeer, Window};
-pub use preparation::{Factory, Offered, PrepareError, Prepared};
+pub use preparation::{Answered, Factory, Offered, PrepareError, Prepared};
 pub(crate) use voice::{Speaking, Weather};
 
 use crate::machine::Addresses;
@@ -120,6 +122,11 @@ impl LoadThreads {
     /// Passes a candidate of the server to a participant.
     pub fn add_candidate(&self, id: PeerId, candidate: String) {
         self.send_command(id, Command::Candidate(id, candidate));
+    }
+
+    /// Passes the result of a later negotiation to a participant.
+    pub fn agree(&self, id: PeerId, receives: Receives) {
+        self.send_command(id, Command::Agree(id, receives));
     }
 
     /// Ends a participant.

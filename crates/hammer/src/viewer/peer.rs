@@ -12,7 +12,8 @@ use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
 use smallvec::SmallVec;
 
-use super::check::Checker;
+use super::answering::Receives;
+use super::check::Check;
 use super::count::Count;
 use super::ear::{Ear, Hearing, Kept, Said};
 use super::feedback::{FEEDBACKS, Feedback};
@@ -63,12 +64,6 @@ pub(super) struct Peer {
     pub(super) scheduled: Option<Instant>,
 }
 
-#[derive(Debug, Default)]
-struct Check {
-    checker: Checker,
-    last: Option<Duration>,
-}
-
 /// A change that others have to know.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
@@ -92,11 +87,11 @@ impl Peer {
             transport,
             sender,
             voice,
-            numbered_by,
-            repairs,
+            receives,
             ..
         } = prepared;
-        let feedback = numbered_by.map(|by| Box::new(Feedback::new(by, limit_bps)));
+        let feedback = receives.numbered_by;
+        let feedback = feedback.map(|by| Box::new(Feedback::new(by, limit_bps)));
         Self {
             count: Count::default(),
             packets: 0,
@@ -113,7 +108,7 @@ impl Peer {
             next_report: None,
             feedback,
             next_feedback: None,
-            repairs,
+            repairs: receives.repairs,
             is_stirred: true,
             is_veteran: false,
             scheduled: None,
@@ -237,6 +232,15 @@ impl Peer {
         // A candidate that cannot be read counts as absent. Others may suffice.
         let _ = self.transport.add_remote_candidate(text, now);
         self.is_stirred = true;
+    }
+
+    /// Takes the result of a later negotiation. Its limit stays as it is.
+    pub(super) fn agree(&mut self, receives: Receives, now: Instant) {
+        self.repairs = receives.repairs;
+        if let Some(by) = receives.numbered_by.filter(|_| self.feedback.is_none()) {
+            self.feedback = Some(Box::new(Feedback::new(by, self.limit_bps.take())));
+            self.next_feedback = Some(now + FEEDBACKS);
+        }
     }
 
     /// Closes the connection.
@@ -499,7 +503,8 @@ impl Peer {
                     let packet = datagram.get(..len).unwrap_or_default();
                     let payload = header.payload(packet);
                     if let Some(check) = &mut self.checker
-                        && let Some(gap) = check.take(header.ssrc, payload, arrived, tally)
+                        && let Some(gap) =
+                            check.take(header.ssrc, payload, arrived, &mut tally.findings)
                         && counts_gaps
                     {
                         tally.longest_gap = tally.longest_gap.max(gap);
@@ -517,22 +522,6 @@ impl Peer {
             }
         }
         touched
-    }
-}
-
-impl Check {
-    /// Returns the time since the last packet.
-    fn take(
-        &mut self,
-        ssrc: Ssrc,
-        payload: &[u8],
-        arrived: Duration,
-        tally: &mut Tally,
-    ) -> Option<Duration> {
-        self.checker
-            .take(ssrc, payload, arrived, &mut tally.findings);
-        let last = self.last.replace(arrived)?;
-        Some(arrived.saturating_sub(last))
     }
 }
 

@@ -5,18 +5,19 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Instant;
 
+use portunus_rtc::data::DataConfig;
 use portunus_rtc::{
     Identity, IdentityError, LocalCandidate, Transport, TransportConfig, TransportError,
     candidate_lines,
 };
-use portunus_rtp::{ExtensionKind, Pt};
+use portunus_rtp::ExtensionKind;
 use portunus_sdp::{
-    AnswerOptions, CodecName, Description, Direction, IceCredentials, Kind, LocalTransport,
-    MediaOffer, Negotiated, OfferOptions, SdpError, SdpType, Session, Setup,
+    CodecName, Description, Direction, IceCredentials, Kind, LocalTransport, MediaOffer,
+    Negotiated, OfferOptions, SdpError, SdpType, Session,
 };
 use portunus_srtp::Profile;
-use smallvec::SmallVec;
 
+use super::answering::{Answering, Receives};
 use super::sender::{Sender, Streams};
 use super::voice::{Speaking, Voice};
 use super::way::own_socket;
@@ -66,10 +67,8 @@ pub struct Prepared {
     pub(super) voice: Option<Box<Voice>>,
     /// The header extension of a packet's level, if negotiated.
     level_by: Option<u8>,
-    /// The header extension that numbers received packets, if feedback was negotiated.
-    pub(super) numbered_by: Option<u8>,
-    /// The payload types of retransmissions to it.
-    pub(super) repairs: SmallVec<[Pt; 2]>,
+    /// How received packets are read.
+    pub(super) receives: Receives,
 }
 
 /// The ids of the header extensions for mid and rid, and the mid of the video.
@@ -78,6 +77,17 @@ struct LayerNames {
     mid_id: u8,
     rid_id: u8,
     mid: String,
+}
+
+/// A participant that has answered the first of several offers.
+#[derive(Debug)]
+pub struct Answered {
+    /// The participant.
+    pub prepared: Prepared,
+    /// Answers further offers.
+    pub answering: Answering,
+    /// The answer's text.
+    pub text: String,
 }
 
 /// A participant that has offered and waits for the answer.
@@ -119,23 +129,25 @@ impl Factory {
         offer: &str,
         address: Option<SocketAddr>,
     ) -> Result<(Prepared, String), PrepareError> {
-        let (mut prepared, mut session) = self.start(false, address)?;
-        let mut offer = session.parse(offer, SdpType::Offer)?;
-        // Like browsers: the answering side starts the handshake (RFC 8842 section 5.3).
-        if offer.transport.setup != Some(Setup::Active) {
-            offer.transport.setup = Some(Setup::Passive);
-        }
-        let mut options = AnswerOptions::default();
-        if self.transport_feedback {
-            options.extensions.push(ExtensionKind::TransportCc);
-        }
-        options.audio.direction = Direction::RecvOnly;
-        options.video.direction = Direction::RecvOnly;
-        let answer = Description::answer(&offer.description, &options);
-        session.set_remote_offer(offer)?;
-        let (text, negotiated) = session.local_answer(answer)?;
+        let answered = self.answer_first(offer, address)?;
+        Ok((answered.prepared, answered.text))
+    }
+
+    /// Answers the first offer of a server that will offer again, like [`Factory::answer`].
+    pub fn answer_first(
+        &self,
+        offer: &str,
+        address: Option<SocketAddr>,
+    ) -> Result<Answered, PrepareError> {
+        let (mut prepared, session) = self.start(false, address)?;
+        let mut answering = Answering::new(session, self.transport_feedback);
+        let (text, negotiated) = answering.negotiate(offer)?;
         prepared.agree(&negotiated)?;
-        Ok((prepared, text))
+        Ok(Answered {
+            prepared,
+            answering,
+            text,
+        })
     }
 
     /// Offers audio and video in `direction`, with `simulcast` by rid like browsers. Returns the
@@ -254,8 +266,7 @@ impl Factory {
             sender: None,
             voice: None,
             level_by: None,
-            numbered_by: None,
-            repairs: SmallVec::new(),
+            receives: Receives::default(),
         };
         Ok((prepared, session))
     }
@@ -336,17 +347,19 @@ impl Prepared {
                 });
             }
         }
-        let mut received = negotiated.media.iter().filter(|line| line.recv);
-        let payloads = received.clone().flat_map(|line| &line.payloads);
-        self.repairs = payloads.filter_map(|payload| payload.rtx).collect();
-        self.numbered_by = received.find_map(|line| {
-            let agreed = line.payloads.first()?.feedback.transport_cc;
-            line.extensions
-                .id(ExtensionKind::TransportCc)
-                .filter(|_| agreed)
-        });
-        self.transport
-            .set_remote(&negotiated.transport, Instant::now())?;
+        self.receives = Receives::of(negotiated);
+        let now = Instant::now();
+        self.transport.set_remote(&negotiated.transport, now)?;
+        let mut lines = negotiated.media.iter();
+        let data = lines.find(|line| line.kind == Kind::Data && !line.disabled);
+        if let Some(line) = data {
+            // Some servers wait for the channels that they offer.
+            let config = DataConfig {
+                remote_port: line.sctp_port,
+                max_message_size: line.max_message_size,
+            };
+            self.transport.negotiate_data(config, now);
+        }
         Ok(())
     }
 }

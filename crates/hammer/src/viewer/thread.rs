@@ -15,6 +15,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use super::answering::Receives;
 use super::expectations::Expectation;
 use super::id::PeerId;
 use super::messages::{Event, EventKind, NewPeer, Window};
@@ -57,6 +58,7 @@ pub(super) enum Command {
     Source(Arc<Sent>),
     Add(Box<NewPeer>),
     Candidate(PeerId, String),
+    Agree(PeerId, Receives),
     Remove(PeerId),
     Window(oneshot::Sender<Window>),
     Starving(oneshot::Sender<Vec<PeerId>>),
@@ -372,6 +374,12 @@ impl Load {
                 if let Some(entry) = self.peers.get_mut(key) {
                     entry.peer.add_candidate(&text, Instant::now());
                     self.settle(key);
+                }
+            }
+            Command::Agree(id, receives) => {
+                let key = self.keys.get(&id).copied();
+                if let Some(entry) = key.and_then(|key| self.peers.get_mut(key)) {
+                    entry.peer.agree(receives, Instant::now());
                 }
             }
             Command::Remove(id) => self.remove(id),

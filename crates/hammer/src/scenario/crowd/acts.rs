@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::calls::Line;
 use super::conference::{Audience, Conference, Feed};
+use super::guest::{Assembly, Venue};
 use super::hall::{Hall, Place};
 use super::join_error::JoinError;
 use super::member::{Endpoint, Joined, Member};
@@ -40,6 +41,10 @@ pub(in crate::scenario) enum Act {
     Subscribe(Arc<Audience>),
     /// Several endpoints that publish and watch each other in a room of their own.
     Confer(Arc<Conference>),
+    /// Visits a room of LiveKit's protocol.
+    Visit(Arc<Venue>),
+    /// Several participants that publish and watch each other in a room of LiveKit's protocol.
+    Assemble(Arc<Assembly>),
     /// Takes a place in an audio room.
     Meet(Arc<Hall>),
     /// Registers at the far end and calls it.
@@ -49,7 +54,7 @@ pub(in crate::scenario) enum Act {
 impl Shared {
     /// Joins. `member` is ended if joining fails half-way.
     pub(super) async fn enter(
-        &self,
+        self: &Arc<Self>,
         act: &Act,
         connection: Option<&Connection>,
         member: &mut Member,
@@ -94,6 +99,8 @@ impl Shared {
                 outcome
             }
             Act::Confer(conference) => self.confer(conference, connection, member).await,
+            Act::Visit(venue) => self.visit(venue, member).await,
+            Act::Assemble(assembly) => self.assemble(assembly, member).await,
             Act::Meet(hall) => {
                 let mut endpoint = Endpoint::new(connection).await?;
                 let place = member.place.insert(hall.take_place());

@@ -42,6 +42,16 @@ pub(in crate::scenario) struct Feed {
 }
 
 impl Feed {
+    /// Creates a feed. `source` is the source's number in the load threads.
+    pub(super) fn new(id: Value, source: usize, sent: Arc<Sent>) -> Self {
+        Self { id, source, sent }
+    }
+
+    /// Returns the source's number in the load threads.
+    pub(super) fn source(&self) -> usize {
+        self.source
+    }
+
     /// Returns the packets sent so far.
     pub(in crate::scenario) fn packets(&self) -> u64 {
         self.sent.packets()

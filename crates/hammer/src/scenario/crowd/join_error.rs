@@ -27,6 +27,9 @@ pub enum JoinError {
     /// The server hung up.
     #[error("the call ended: {0}")]
     HungUp(String),
+    /// The server ended the session.
+    #[error("the server ended the session: {0}")]
+    Dismissed(String),
     /// ICE or DTLS failed.
     #[error("no connection in {} s", PATIENCE.as_secs())]
     NotConnected,

@@ -1,7 +1,9 @@
 //! The parts of a participant, which end with it.
 
+use futures_util::future::join_all;
 use serde_json::Value;
 
+use super::guest::Guest;
 use super::hall::Place;
 use crate::client::{Broadcast, ClientError, Connection, Handle, Session};
 use crate::scenario::plugins::videoroom::Room;
@@ -14,6 +16,8 @@ pub(in crate::scenario) struct Member {
     pub(super) broadcast: Option<Broadcast>,
     /// The peer of the broadcast.
     pub(super) broadcast_peer: Option<PeerId>,
+    /// Its participants of LiveKit's rooms.
+    pub(super) guests: Vec<Guest>,
     /// The room created for it.
     pub(super) room: Option<Room>,
     /// Its place in an audio room.
@@ -71,7 +75,8 @@ impl Member {
     /// Returns its peers.
     pub(super) fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
         let of_endpoints = self.endpoints.iter().flat_map(|e| e.peers.iter().copied());
-        of_endpoints.chain(self.broadcast_peer)
+        let of_guests = self.guests.iter().flat_map(|g| g.peers.iter().copied());
+        of_endpoints.chain(of_guests).chain(self.broadcast_peer)
     }
 
     /// Closes the session. The server may be gone, so errors are ignored.
@@ -82,6 +87,7 @@ impl Member {
         for endpoint in self.endpoints {
             let _ = endpoint.session.destroy().await;
         }
+        join_all(self.guests.into_iter().map(Guest::leave)).await;
         if let Some(broadcast) = self.broadcast {
             let _ = broadcast.end().await;
         }

@@ -1,8 +1,10 @@
 //! The participants of a run: how they join and leave.
 
 mod acts;
+mod announcements;
 mod calls;
 mod conference;
+mod guest;
 mod hall;
 mod join_error;
 mod member;
@@ -12,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use livekit_protocol::ServerInfo;
 use portunus_sdp::Direction;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -21,6 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 pub(super) use acts::Act;
 pub(super) use calls::{Line, SIP, Sound};
 pub(super) use conference::{Audience, Conference, Feed, Form};
+pub(super) use guest::{Assembly, Host, Venue};
 pub use hall::Silence;
 pub(super) use hall::{Hall, Layout};
 pub use join_error::JoinError;
@@ -181,6 +185,29 @@ impl Crowd {
         }
     }
 
+    /// Opens a room of LiveKit's protocol in which `count` participants publish. Returns the members
+    /// to end, and the room.
+    pub(super) async fn open_venue(
+        &self,
+        host: &Host,
+        count: u32,
+        config: &SourceConfig,
+    ) -> Result<(Member, Venue), JoinError> {
+        let mut member = Member::default();
+        match self.0.open_venue(host, count, config, &mut member).await {
+            Ok(venue) => Ok((member, venue)),
+            Err(error) => {
+                self.end(vec![member]).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns what a LiveKit server says about itself, once somebody has joined it.
+    pub(super) fn livekit_server(&self) -> Option<ServerInfo> {
+        self.0.state().server.clone()
+    }
+
     /// Ends participants.
     pub(super) async fn end(&self, members: Vec<Member>) {
         let mut under_way = JoinSet::new();
@@ -238,7 +265,7 @@ impl Crowd {
 }
 
 impl Shared {
-    async fn join(&self, acts: &[Act]) {
+    async fn join(self: &Arc<Self>, acts: &[Act]) {
         let turn = self.next_turn();
         let place = usize::try_from(turn).unwrap_or(0);
         let act = place.checked_rem(acts.len()).and_then(|n| acts.get(n));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use livekit_protocol::ServerInfo;
 use portunus_sdp::Direction;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -93,6 +94,8 @@ pub(super) struct State {
     pub(super) joins: Joins,
     pub(super) last_failure: Option<String>,
     pub(super) profile: Option<portunus_srtp::Profile>,
+    /// What a LiveKit server says about itself.
+    pub(super) server: Option<ServerInfo>,
 }
 
 /// A viewer's place in the load threads.

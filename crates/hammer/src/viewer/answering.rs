@@ -1,0 +1,76 @@
+//! The negotiation of a participant whose server offers again and again.
+
+use portunus_rtp::{ExtensionKind, Pt};
+use portunus_sdp::{
+    AnswerOptions, Description, Direction, Negotiated, SdpError, SdpType, Session, Setup,
+};
+use smallvec::SmallVec;
+
+/// A participant's side of the negotiation.
+#[derive(Debug)]
+pub struct Answering {
+    session: Session,
+    transport_feedback: bool,
+}
+
+/// How a participant reads received packets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receives {
+    /// The header extension that numbers packets, if feedback was negotiated.
+    pub(super) numbered_by: Option<u8>,
+    /// The payload types of retransmissions.
+    pub(super) repairs: SmallVec<[Pt; 2]>,
+}
+
+impl Answering {
+    pub(super) fn new(session: Session, transport_feedback: bool) -> Self {
+        Self {
+            session,
+            transport_feedback,
+        }
+    }
+
+    /// Answers a further offer, and accepts all of it. Returns the answer's text, and how packets
+    /// are read from now on.
+    pub fn answer(&mut self, offer: &str) -> Result<(String, Receives), SdpError> {
+        let (text, negotiated) = self.negotiate(offer)?;
+        Ok((text, Receives::of(&negotiated)))
+    }
+
+    pub(super) fn negotiate(&mut self, offer: &str) -> Result<(String, Negotiated), SdpError> {
+        let mut offer = self.session.parse(offer, SdpType::Offer)?;
+        // Like browsers: the answering side starts the handshake (RFC 8842 section 5.3).
+        if offer.transport.setup != Some(Setup::Active) {
+            offer.transport.setup = Some(Setup::Passive);
+        }
+        let mut options = AnswerOptions::default();
+        if self.transport_feedback {
+            options.extensions.push(ExtensionKind::TransportCc);
+        }
+        options.audio.direction = Direction::RecvOnly;
+        options.video.direction = Direction::RecvOnly;
+        let answer = Description::answer(&offer.description, &options);
+        self.session.set_remote_offer(offer)?;
+        self.session.local_answer(answer)
+    }
+}
+
+impl Receives {
+    pub(super) fn of(negotiated: &Negotiated) -> Self {
+        let mut received = negotiated.media.iter().filter(|line| line.recv);
+        let payloads = received.clone().flat_map(|line| &line.payloads);
+        let mut repairs: SmallVec<[Pt; 2]> = payloads.filter_map(|payload| payload.rtx).collect();
+        repairs.sort_unstable();
+        repairs.dedup();
+        let numbered_by = received.find_map(|line| {
+            let agreed = line.payloads.first()?.feedback.transport_cc;
+            line.extensions
+                .id(ExtensionKind::TransportCc)
+                .filter(|_| agreed)
+        });
+        Self {
+            numbered_by,
+            repairs,
+        }
+    }
+}
