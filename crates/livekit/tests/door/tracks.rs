@@ -132,7 +132,7 @@ async fn tracks_are_unsubscribed_and_subscribed_again() {
     };
     bo.send(wish(&video.sid, true)).await;
     let (_, tracks) = answer(&mut bo, &[Line::Data, Line::Video]).await;
-    assert_eq!(tracks, [video.sid.clone()]);
+    assert_eq!(tracks, std::slice::from_ref(&video.sid));
     bo.send(wish(&video.sid, false)).await;
     let (sdp, tracks) = answer(&mut bo, &[Line::Data, Line::Video]).await;
     assert!(tracks.is_empty() && sdp.contains("a=inactive"), "{sdp}");
