@@ -169,9 +169,13 @@ test('a room that people are in, and the dashboard meanwhile', async ({ page, co
   await other.goto(`${server.base}/videoroom.html?room=1&name=Ben&join=1&${query}`);
   const wrong = watch(page);
   await page.goto(`${server.base}/videoroom.html?room=1&name=Ann&join=1&${query}`);
-  const picture = page.getByTestId('tile-Ben').getByTestId('video');
-  await expect.poll(() => picture.evaluate((video: HTMLVideoElement) => video.videoWidth)).toBe(320);
+  for (const name of ['You', 'Ben']) {
+    const shown = () => page.getByTestId(`tile-${name}`).getByTestId('video').evaluate((video: HTMLVideoElement) => video.getVideoPlaybackQuality().totalVideoFrames);
+    await expect.poll(shown, name).toBeGreaterThan(10);
+  }
+  await expect(page.getByTestId('present')).toHaveText('2 here');
   await expect(page.getByTestId('mute-audio')).toBeVisible();
+  await expect(page.getByTestId('notice')).toBeHidden();
   const onPhone = async () => {
     for (const key of ['p', 'c']) await page.keyboard.press(key);
   };

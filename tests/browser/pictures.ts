@@ -65,6 +65,8 @@ export async function compare(page: Page, name: string, [desk, phone]: [View, Vi
       const canvas = Object.assign(document.createElement('canvas'), { width: (sizes.desk.width + sizes.phone.width) / HALF + GAP, height: sizes.desk.height / HALF });
       const paint = canvas.getContext('2d', { willReadFrequently: true })!;
       paint.imageSmoothingQuality = 'high';
+      paint.fillStyle = 'white';
+      paint.fillRect(0, 0, canvas.width, canvas.height);
       const left = sizes.desk.width / HALF + GAP;
       paint.drawImage(await load(desk.image), 0, 0, sizes.desk.width / HALF, sizes.desk.height / HALF);
       paint.drawImage(await load(phone.image), left, 0, sizes.phone.width / HALF, sizes.phone.height / HALF);
