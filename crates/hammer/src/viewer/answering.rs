@@ -2,7 +2,8 @@
 
 use portunus_rtp::{ExtensionKind, Pt};
 use portunus_sdp::{
-    AnswerOptions, Description, Direction, Negotiated, SdpError, SdpType, Session, Setup,
+    AnswerOptions, CodecSpec, Description, Direction, Kind, Negotiated, SdpError, SdpType, Session,
+    Setup,
 };
 use smallvec::SmallVec;
 
@@ -49,6 +50,10 @@ impl Answering {
         }
         options.audio.direction = Direction::RecvOnly;
         options.video.direction = Direction::RecvOnly;
+        // Some servers offer several codecs, the published one first.
+        let lines = offer.description.active(Kind::Video);
+        let codecs = lines.flat_map(|line| &line.codecs);
+        options.video.codecs = codecs.filter_map(CodecSpec::codec_name).collect();
         let answer = Description::answer(&offer.description, &options);
         self.session.set_remote_offer(offer)?;
         self.session.local_answer(answer)
@@ -72,5 +77,42 @@ impl Receives {
             numbered_by,
             repairs,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    use std::net::IpAddr;
+
+    use crate::source::VideoCodec;
+    use crate::viewer::Factory;
+
+    #[test]
+    fn further_offers_are_answered_with_their_first_codec() {
+        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], false).unwrap();
+        let offer = |audio, codec| {
+            let direction = portunus_sdp::Direction::SendOnly;
+            factory
+                .offer(None, direction, audio, codec, false)
+                .unwrap()
+                .1
+        };
+        let first = offer(true, None);
+        let mut answered = factory.answer_first(&first, None).unwrap();
+        assert!(answered.text.contains("opus") && !answered.text.contains("m=video"));
+        // The same PeerConnection, with a further m-line of two codecs.
+        let both = offer(true, Some(VideoCodec::H264));
+        let video = both.split_once("m=video").unwrap().1;
+        let pt = video.split(' ').nth(3).unwrap();
+        let vp8 = "a=rtpmap:77 VP8/90000\r\n";
+        let more = video.replacen(&format!(" {pt} "), &format!(" {pt} 77 "), 1) + vp8;
+        let second = format!("{first}m=video{more}").replace("BUNDLE 0", "BUNDLE 0 1");
+        let (text, receives) = answered.answering.answer(&second).unwrap();
+        assert!(
+            text.contains("H264/90000") && !text.contains("VP8"),
+            "{text}"
+        );
+        assert!(!receives.repairs.is_empty());
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use portunus_sdp::Direction;
 use serde_json::{Value, json};
 
+use super::assembly::{Assembly, Venue};
 use super::calls::Line;
 use super::conference::{Audience, Conference, Feed};
-use super::guest::{Assembly, Venue};
 use super::hall::{Hall, Place};
 use super::join_error::JoinError;
 use super::member::{Endpoint, Joined, Member};

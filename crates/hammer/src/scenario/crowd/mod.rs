@@ -2,6 +2,7 @@
 
 mod acts;
 mod announcements;
+mod assembly;
 mod calls;
 mod conference;
 mod guest;
@@ -22,9 +23,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 pub(super) use acts::Act;
+pub(super) use assembly::{Assembly, Host, Venue};
 pub(super) use calls::{Line, SIP, Sound};
 pub(super) use conference::{Audience, Conference, Feed, Form};
-pub(super) use guest::{Assembly, Host, Venue};
 pub use hall::Silence;
 pub(super) use hall::{Hall, Layout};
 pub use join_error::JoinError;
