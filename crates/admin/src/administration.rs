@@ -22,9 +22,9 @@ use crate::history::{self, SharedHistory};
 use crate::overview::SharedRanking;
 use crate::transports::Transports;
 use crate::{
-    AdminConfig, LogControl, RememberedLog, TransportControl, capture, drain, handles, log, metrics,
-    network, overview, plugins, server, sessions, stored_tokens, subscriptions, transports,
-    workers,
+    AdminConfig, LogControl, RememberedLog, TransportControl, capture, drain, handles, log,
+    metrics, network, overview, plugins, server, sessions, stored_tokens, subscriptions,
+    transports, workers,
 };
 
 /// How often guessers of the secret are checked for expiry.

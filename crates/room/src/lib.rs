@@ -81,8 +81,8 @@ pub use publication::{
 };
 pub use refusal::Refusal;
 pub use room::{
-    Client, Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, Taps, Told, Watcher,
-    hear,
+    Client, Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, Taps, Told,
+    Watcher, hear,
 };
 pub use roster::{MediaSettings, Participant, Permissions, Profile, RecordSettings, TalkSettings};
 pub use settings::{

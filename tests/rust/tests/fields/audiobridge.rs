@@ -212,7 +212,9 @@ async fn participants_are_told_from_their_coming_to_their_going() {
     let talking = is_al(true).and([("talking", is(false))]);
     let listed = json!({ "request": "listparticipants", "room": 7 });
     let listed = bo.caller.manage(listed).await;
-    said("participants", [("participants", list([is_bo(), talking]))]).check(&listed);
+    said("participants", [("participants", list([is_bo(), talking]))])
+        .and([("listening_in", object([("recordings", is(1))]))])
+        .check(&listed);
     let handle = |offers: bool, started: bool| {
         object([
             ("plugin-offer", is(offers)),

@@ -131,7 +131,10 @@ async fn calls_that_come_to_nothing_are_told() {
     world.phone.request(Method::Ack).await;
     let bye = world.phone.request(Method::Bye).await;
     world.phone.answer(&bye, 200, &[], "").await;
-    in_call("c2", hangup(200, "to BYE")).check(&next(&mut page).await);
+    // An addition of ours says why.
+    let [event, code, reason] = hangup(200, "to BYE");
+    let missing = is("SDES-SRTP required, but there is no key for audio");
+    in_call("c2", [event, code, reason, ("text", missing)]).check(&next(&mut page).await);
     // The secret is refused.
     let call = json!({ "request": "call", "uri": world.phone.uri("bob"), "call_id": "c3" });
     offer(&mut page, &mut Peer::offering().await, call).await;
