@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import { isReference, startServer } from '../server/index.mjs';
 import { FIREFOX } from './fixtures';
-import { blankPage, makeMedia } from './in-page';
+import { blankPage } from './in-page';
 import { ask, enter, expect, ROOMS, seen, SECRET, streams, test, tile } from './room';
 
 test.skip(isReference, 'the page needs additions of ours');
@@ -67,6 +67,13 @@ test('keys do what the bar does, and the others see who is muted, unseen, and ra
   await expect(ann.getByTestId('unread')).toHaveText('1');
   await ann.keyboard.press('c');
   await expect(ann.getByTestId('unread')).toHaveCount(0);
+  await ann.getByTestId('settings').click();
+  await ann.bringToFront();
+  await ann.getByTestId('fullscreen').click();
+  const full = () => ann.evaluate(() => document.fullscreenElement !== null);
+  await expect.poll(full).toBe(true);
+  await ann.keyboard.press('f');
+  await expect.poll(full).toBe(false);
 });
 
 test('a picture of which nothing comes any more is not left standing', async ({ context }) => {
@@ -101,23 +108,22 @@ test('the pictures fill the window without a scroll bar, and with many the speak
   };
   const crowd = await context.newPage();
   await blankPage(crowd, server, clientScript);
-  await makeMedia(crowd);
   const join = (number: number, tracks: string) =>
     crowd.evaluate(`(async () => {
       const one = await Client.open('${server.ws}', 'janus.plugin.videoroom');
       await one.ask({ request: 'join', ptype: 'publisher', room: ${room}, display: 'P${number}' });
       await one.negotiate(${tracks}, { request: 'publish' });
     })()`);
-  await join(1, `[{ type: 'video', capture: window.picture, recv: false }]`);
+  await join(1, `[{ type: 'video', capture: 'lowres-16:9', recv: false }]`);
   await seen(viewer, 'P1');
   expect(await fits()).toBe(2);
-  for (let number = 2; number <= 6; number += 1) await join(number, `[{ type: 'audio', capture: window.sound, recv: false }]`);
+  for (let number = 2; number <= 6; number += 1) await join(number, `[{ type: 'audio', capture: true, recv: false }]`);
   await expect(viewer.getByTestId('present')).toHaveText('7 here');
   await expect(tiles).toHaveAttribute('data-view', 'speaker');
-  await expect(async () => expect(await fits()).toBe(7)).toPass();
+  await expect(async () => expect(await fits()).toBe(7)).toPass({ timeout: 30_000 });
   await viewer.setViewportSize({ width: 360, height: 740 });
   // The pictures follow the window in a moment.
-  await expect(async () => expect(await fits()).toBeGreaterThan(2)).toPass();
+  await expect(async () => expect(await fits()).toBeGreaterThan(2)).toPass({ timeout: 30_000 });
   await expect(viewer.getByTestId('unseen')).toBeVisible();
   await viewer.keyboard.press('l');
   await expect(tiles).toHaveAttribute('data-view', 'grid');

@@ -157,6 +157,7 @@ function Settings({ state, actions }: Part) {
       <div class="row">
         <button type="button" data-testid="view" aria-pressed={state.large >= 0} title="L" onClick={actions.toggleView}><Icon name="layout" /> Speaker large</button>
         <button type="button" data-testid="details" aria-pressed={state.details} title="D" onClick={actions.toggleDetails}><Icon name="details" /> Figures and layers</button>
+        {document.fullscreenEnabled && <button type="button" data-testid="fullscreen" title="F" onClick={toggleFullScreen}><Icon name="large" /> Full screen</button>}
       </div>
       <div class="fields" id="room-devices" />
       <div class="fields">
@@ -177,7 +178,7 @@ function Settings({ state, actions }: Part) {
         <h3>Receiving <small class="soft">plots: last minute</small></h3>
         <dl class="figures" id="figures" data-testid="figures" />
       </div>
-      <p class="soft">Keys: M microphone, V camera, S screen, H hand, C chat, P people, L layout, D figures.</p>
+      <p class="soft">Keys: M microphone, V camera, S screen, H hand, C chat, P people, L layout, D figures, F full screen.</p>
     </section>
   );
 }
@@ -228,6 +229,13 @@ function Button({ id, icon, text, name, hint, kind, pressed, run, children }: Bu
   );
 }
 
+/** A browser may refuse it, and says so by itself. */
+function toggleFullScreen(): void {
+  if (!document.fullscreenEnabled) return;
+  const done = document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen();
+  done.catch(() => {});
+}
+
 /** Keys work unless the user writes, or nobody is in the room. */
 function useKeys(actions: MeetingActions, sending: boolean): void {
   useEffect(() => {
@@ -240,6 +248,7 @@ function useKeys(actions: MeetingActions, sending: boolean): void {
       p: () => actions.toggle('people'),
       l: actions.toggleView,
       d: actions.toggleDetails,
+      f: toggleFullScreen,
     };
     const pressed = (event: KeyboardEvent): void => {
       const writes = event.target instanceof Element && event.target.closest('input, select, textarea');
