@@ -129,8 +129,8 @@ test('the pictures fill the window without a scroll bar, and with many the speak
   await expect(tiles).toHaveAttribute('data-view', 'grid');
 });
 
-test('who else gets what is said is seen in the lobby and the room: recordings, and other programs', async ({ context, server }) => {
-  const { room } = await ask(server, { request: 'create', description: 'Recorded', secret: SECRET });
+test('who else gets what is said is seen in the lobby and the room: recordings, and other programs', async ({ context, server }, info) => {
+  const { room } = await ask(server, { request: 'create', description: 'Recorded', secret: SECRET, rec_dir: info.outputPath('recordings') });
   const ann = await enter(context, room, 'Ann', 'source=synthetic&size=320x180&simulcast=0');
   const ben = await enter(context, room, 'Ben', 'source=none');
   await expect(ben.getByTestId('recording')).toHaveCount(0);
