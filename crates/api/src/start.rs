@@ -132,7 +132,7 @@ struct Addresses {
     wss: Vec<SocketAddr>,
     unix: Option<PathBuf>,
     admin: AdminAddresses,
-    /// Those of doors of other protocols, by their names.
+    /// The addresses of further servers, such as that of LiveKit's clients, by name.
     extra: Vec<(&'static str, Vec<SocketAddr>)>,
 }
 

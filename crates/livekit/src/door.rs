@@ -126,18 +126,18 @@ impl Door {
     }
 
     /// Tells the clients of all rooms who speaks.
-    pub(crate) fn tell_speakers(&self) {
+    pub(crate) fn send_speakers(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
-            hall.tell_speakers();
+            hall.send_speakers();
         }
     }
 
     /// Tells the clients of all rooms what was put off.
-    pub(crate) fn tell_batches(&self) {
+    pub(crate) fn send_batches(&self) {
         let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
         for hall in halls {
-            hall.tell_batch();
+            hall.send_batch();
         }
     }
 

@@ -45,8 +45,8 @@ impl LiveKit {
     pub fn open(&self, gateway: Gateway) -> Router {
         self.door.open(gateway);
         tokio::spawn(clean(Arc::downgrade(&self.door)));
-        tokio::spawn(tell_batches(Arc::downgrade(&self.door)));
-        tokio::spawn(tell_speakers(Arc::downgrade(&self.door)));
+        tokio::spawn(send_batches(Arc::downgrade(&self.door)));
+        tokio::spawn(send_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
     }
 }
@@ -60,18 +60,18 @@ async fn clean(door: Weak<Door>) {
     }
 }
 
-async fn tell_batches(door: Weak<Door>) {
+async fn send_batches(door: Weak<Door>) {
     loop {
         tokio::time::sleep(BATCHING).await;
         let Some(door) = door.upgrade() else { return };
-        door.tell_batches();
+        door.send_batches();
     }
 }
 
-async fn tell_speakers(door: Weak<Door>) {
+async fn send_speakers(door: Weak<Door>) {
     loop {
         tokio::time::sleep(HEARING).await;
         let Some(door) = door.upgrade() else { return };
-        door.tell_speakers();
+        door.send_speakers();
     }
 }

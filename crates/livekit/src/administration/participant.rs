@@ -86,7 +86,7 @@ impl Hall {
         if let Some(permission) = request.permission {
             self.permit(&mut state, &id, permission);
         }
-        self.tell(&state, &id);
+        self.send_update(&state, &id);
         self.describe(&state, &id)
     }
 

@@ -19,7 +19,7 @@ fn room() -> lk::Room {
     }
 }
 
-fn tell(agents: &Agents, worker: &Connection, message: worker_message::Message) {
+fn report(agents: &Agents, worker: &Connection, message: worker_message::Message) {
     let message = lk::WorkerMessage {
         message: Some(message),
     };
@@ -37,7 +37,7 @@ fn worker(agents: &Agents, kind: JobType, name: &str) -> Connection {
         agent_name: name.to_owned(),
         ..lk::RegisterWorkerRequest::default()
     };
-    tell(agents, &worker, worker_message::Message::Register(request));
+    report(agents, &worker, worker_message::Message::Register(request));
     assert!(matches!(
         next(&mut worker),
         server_message::Message::Register(_)
@@ -59,7 +59,7 @@ fn accept(agents: &Agents, worker: &Connection, job: &lk::Job) {
         participant_identity: "agent-1".to_owned(),
         ..lk::AvailabilityResponse::default()
     };
-    tell(
+    report(
         agents,
         worker,
         worker_message::Message::Availability(answer),
@@ -156,7 +156,7 @@ fn a_worker_that_reads_nothing_is_disconnected() {
     let agents = agents();
     let silent = worker(&agents, JobType::JtRoom, "bot");
     for _ in 0..=MAX_WAITING {
-        tell(
+        report(
             &agents,
             &silent,
             worker_message::Message::Ping(lk::WorkerPing::default()),

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{Extension, RawQuery, Request, State};
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Extension, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -26,10 +27,10 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
     let router = Router::new()
         .route("/", get(async || "OK"))
         .route("/rtc", get(rtc))
-        .route("/rtc/v1", get(rtc_v1))
+        .route("/rtc/v1", get(rtc))
         .route("/rtc/validate", get(validate))
         .route("/agent", get(agent::agent))
-        .route("/rtc/v1/validate", get(validate_v1))
+        .route("/rtc/v1/validate", get(validate))
         .with_state(door.clone());
     let keys = door.keys.clone();
     let router = router.merge(services::router(door, move || keys.clone()));
@@ -78,26 +79,16 @@ impl IntoResponse for EntryError {
     }
 }
 
-async fn validate(
-    State(door): State<Arc<Door>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    validated(&door, &query.unwrap_or_default(), &headers, false)
-}
-
-async fn validate_v1(
-    State(door): State<Arc<Door>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    validated(&door, &query.unwrap_or_default(), &headers, true)
+/// Whether a request is for the signalling with one PeerConnection.
+fn is_v1(uri: &Uri) -> bool {
+    uri.path().starts_with("/rtc/v1")
 }
 
 /// Tells a client whether it would be let in.
-fn validated(door: &Door, query: &str, headers: &HeaderMap, v1: bool) -> Response {
-    let admitted = token(headers, query)
-        .and_then(|token| door.admit(token.as_deref(), query, v1))
+async fn validate(State(door): State<Arc<Door>>, uri: Uri, headers: HeaderMap) -> Response {
+    let query = uri.query().unwrap_or_default();
+    let admitted = token(&headers, query)
+        .and_then(|token| door.admit(token.as_deref(), query, is_v1(&uri)))
         .and_then(|admitted| door.check_room(&admitted));
     match admitted {
         Ok(()) => "success".into_response(),
@@ -105,63 +96,24 @@ fn validated(door: &Door, query: &str, headers: &HeaderMap, v1: bool) -> Respons
     }
 }
 
+/// Lets a client in. Its request is upgraded once its first message is there.
 async fn rtc(
     State(door): State<Arc<Door>>,
     requester: Option<Extension<Requester>>,
-    RawQuery(query): RawQuery,
+    uri: Uri,
     headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    entered(
-        &door,
-        requester,
-        &query.unwrap_or_default(),
-        &headers,
-        upgrade,
-        false,
-    )
-    .await
-}
-
-async fn rtc_v1(
-    State(door): State<Arc<Door>>,
-    requester: Option<Extension<Requester>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Response {
-    let Ok(upgrade) = upgrade else {
-        return StatusCode::NOT_FOUND.into_response();
-    };
-    entered(
-        &door,
-        requester,
-        &query.unwrap_or_default(),
-        &headers,
-        upgrade,
-        true,
-    )
-    .await
-}
-
-/// Lets a client in. Its request is upgraded once its first message is there.
-async fn entered(
-    door: &Arc<Door>,
-    requester: Option<Extension<Requester>>,
-    query: &str,
-    headers: &HeaderMap,
-    upgrade: WebSocketUpgrade,
-    v1: bool,
-) -> Response {
+    let query = uri.query().unwrap_or_default();
     let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
     let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
     let admitted = door
         .count(requester)
-        .and_then(|()| token(headers, query))
-        .and_then(|token| door.admit(token.as_deref(), query, v1));
+        .and_then(|()| token(&headers, query))
+        .and_then(|token| door.admit(token.as_deref(), query, is_v1(&uri)));
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(error) => return error.into_response(),

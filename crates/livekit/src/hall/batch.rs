@@ -33,10 +33,10 @@ impl Hall {
     }
 
     /// Tells all clients of this door about a participant, at once or later.
-    pub(crate) fn tell_soon(&self, state: &State, id: &PersonId) {
+    pub(crate) fn send_soon(&self, state: &State, id: &PersonId) {
         match self.is_batched(state, id) {
             true => drop(self.batch().changed.insert(id.clone())),
-            false => self.tell(state, id),
+            false => self.send_update(state, id),
         }
     }
 
@@ -53,7 +53,7 @@ impl Hall {
     }
 
     /// Tells the clients what was put off.
-    pub(crate) fn tell_batch(&self) {
+    pub(crate) fn send_batch(&self) {
         let batch = std::mem::take(&mut *self.batch());
         if batch.changed.is_empty() && batch.gone.is_empty() {
             return;

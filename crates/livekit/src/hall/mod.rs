@@ -7,12 +7,12 @@ mod data;
 mod departed;
 mod input;
 mod member;
+mod messages;
 mod options;
 mod out;
 mod packets;
 mod people;
 mod reports;
-mod show;
 mod speaking;
 mod track;
 
@@ -36,13 +36,13 @@ pub(crate) use data::{LOSSY, RELIABLE};
 use departed::Departed;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
+pub(crate) use messages::codecs;
 pub(crate) use options::RoomOptions;
 pub(crate) use out::Wire;
 pub(crate) use packets::Packet;
 use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use reports::Reports;
-pub(crate) use show::codecs;
 use speaking::Speaking;
 pub(crate) use track::Track;
 
@@ -194,7 +194,7 @@ impl Hall {
     }
 
     /// Tells the clients who speaks, if that has changed.
-    pub(crate) fn tell_speakers(&self) {
+    pub(crate) fn send_speakers(&self) {
         let loud = Speaking::of(&self.room.lock());
         let mut speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = speakers.change(loud);
@@ -240,7 +240,7 @@ impl Hall {
     }
 
     /// Tells all clients of this door about a participant, itself included.
-    pub(crate) fn tell(&self, state: &State, id: &PersonId) {
+    pub(crate) fn send_update(&self, state: &State, id: &PersonId) {
         if let Some(frame) = self.update(state, id) {
             for member in self.people().members() {
                 member.out.send(&frame);

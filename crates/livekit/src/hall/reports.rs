@@ -24,7 +24,7 @@ impl Hall {
             let room = self.info(&self.room.lock());
             let agents = self.options().agents.clone();
             self.reports.agents.room_started(&room, &agents);
-            self.reports.webhooks.tell(Happening::RoomStarted(room));
+            self.reports.webhooks.send(Happening::RoomStarted(room));
         }
     }
 
@@ -35,7 +35,7 @@ impl Hall {
             let room = self.info(&self.room.lock());
             self.reports
                 .webhooks
-                .tell(Happening::RoomFinished(room, reason));
+                .send(Happening::RoomFinished(room, reason));
         }
     }
 
@@ -47,7 +47,7 @@ impl Hall {
             let agents = &self.reports.agents;
             agents.participant(JobType::JtParticipant, &room, &participant);
             let joined = Happening::Joined(room, participant);
-            self.reports.webhooks.tell(joined);
+            self.reports.webhooks.send(joined);
         }
     }
 
@@ -68,7 +68,7 @@ impl Hall {
         for track in ended {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track.clone());
-            self.reports.webhooks.tell(ended);
+            self.reports.webhooks.send(ended);
         }
         if before.is_empty() && !present.is_empty() {
             let (agents, room) = (&self.reports.agents, self.info(state));
@@ -80,7 +80,7 @@ impl Hall {
         for track in new {
             let participant = participant.clone();
             let new = Happening::Published(self.info(state), participant, track.clone());
-            self.reports.webhooks.tell(new);
+            self.reports.webhooks.send(new);
         }
     }
 
@@ -94,11 +94,11 @@ impl Hall {
         for track in std::mem::take(&mut *member.reported()) {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track);
-            self.reports.webhooks.tell(ended);
+            self.reports.webhooks.send(ended);
         }
         participant.tracks.clear();
         let room = self.info(state);
-        self.reports.webhooks.tell(match was_up {
+        self.reports.webhooks.send(match was_up {
             true => Happening::Left(room, participant),
             false => Happening::Aborted(room, participant),
         });

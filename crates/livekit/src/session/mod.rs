@@ -1,13 +1,13 @@
 //! One participant: its requests, its PeerConnections and its subscriptions.
 
-mod join;
+mod admission;
 mod peer;
 mod permissions;
-mod publish;
+mod publications;
 mod quality;
 mod requests;
 mod sharing;
-mod subscribe;
+mod subscriptions;
 mod wishes;
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use portunus_sdp::Kind;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-pub(crate) use join::{JoinError, Joined, Joining, server_info};
+pub(crate) use admission::{JoinError, Joined, Joining, server_info};
 pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
 pub(crate) use requests::MAX_METADATA;
@@ -31,7 +31,7 @@ use crate::hall::{Event, Input, Member, Role, now_ms};
 use crate::link::Link;
 use crate::token::Renewal;
 use peer::Peer;
-use publish::Unbound;
+use publications::Unbound;
 use quality::{Wanted, unbalance_all};
 use wishes::Wishes;
 
@@ -224,12 +224,12 @@ impl Session {
         };
         person.state = participant_info::State::Active;
         drop(people);
-        hall.tell_soon(&state, &self.member.id);
+        hall.send_soon(&state, &self.member.id);
         hall.report_joined(&state, &self.member);
         hall.report_tracks(&state, &self.member);
         drop(state);
         self.member.is_behind();
-        self.tell_qualities();
+        self.send_qualities();
     }
 
     /// Has the client resume, because media does not flow any more.

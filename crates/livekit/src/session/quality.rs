@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// Tells the client the quality of the others' connections.
-    pub(super) fn tell_qualities(&self) {
+    pub(super) fn send_qualities(&self) {
         let people = self.member.hall.people();
         let known: Vec<_> = people.qualities().collect();
         if !known.is_empty() {

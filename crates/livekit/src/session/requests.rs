@@ -8,7 +8,7 @@ use livekit_protocol::{
 use portunus_room::{Configure, Profile, SubscriberConfigure};
 use serde_json::Value;
 
-use super::join::server_info;
+use super::admission::server_info;
 use super::{Session, leave};
 use crate::hall::{Input, Role, Wire, frame_of, now_ms};
 
@@ -78,7 +78,7 @@ impl Session {
             };
             change(&mut track.request);
         }
-        hall.tell(&state, &self.member.id);
+        hall.send_update(&state, &self.member.id);
     }
 
     pub(super) fn send(&self, message: signal_response::Message) {
@@ -175,7 +175,7 @@ impl Session {
             // A participant that has gone needs no name.
             let _ = state.configure(&self.member.id, key, &configure, None);
         }
-        hall.tell(&state, &self.member.id);
+        hall.send_update(&state, &self.member.id);
         Reason::Ok
     }
 

@@ -95,7 +95,7 @@ impl Webhooks {
     }
 
     /// Queues an event. Never waits.
-    pub(crate) fn tell(&self, happening: Happening) {
+    pub(crate) fn send(&self, happening: Happening) {
         if !self.is_used() {
             return;
         }

@@ -71,8 +71,8 @@ async fn next(events: &mut mpsc::Receiver<(HeaderMap, String)>) -> (HeaderMap, W
 #[tokio::test]
 async fn an_event_is_signed_and_posted_again_until_it_is_taken() {
     let (webhooks, mut events, backend) = backend(1).await;
-    webhooks.tell(started("den"));
-    webhooks.tell(started("attic"));
+    webhooks.send(started("den"));
+    webhooks.send(started("attic"));
     let (headers, event) = next(&mut events).await;
     assert_eq!(event.event, "room_started");
     assert_eq!(event.room.unwrap().name, "den");
@@ -97,7 +97,7 @@ async fn a_full_queue_drops_events_and_says_how_many() {
     let (webhooks, mut events, _) = backend(0).await;
     // Nobody takes events before this task waits.
     for _ in 0..MAX_WAITING + 3 {
-        webhooks.tell(started("den"));
+        webhooks.send(started("den"));
     }
     let mut dropped = 0;
     for _ in 0..MAX_WAITING {
@@ -110,5 +110,5 @@ async fn a_full_queue_drops_events_and_says_how_many() {
 async fn without_urls_nothing_is_made() {
     let webhooks = Webhooks::start(&WebhookConfig::default(), &keys()).unwrap();
     assert!(!webhooks.is_used());
-    webhooks.tell(started("den"));
+    webhooks.send(started("den"));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portunus_core::testing::Line;
 use portunus_livekit::protocol::{
-    DataPacket, UserPacket, data_packet, participant_info, signal_response,
+    DataPacket, UserPacket, data_packet, participant_info, signal_request, signal_response,
 };
 use portunus_media::{DataMessage, DataPayload, Event, PeerId};
 use prost::Message;
@@ -136,13 +136,19 @@ async fn who_is_connecting_gets_reliable_messages_later() {
     al.offer(&[Line::Data]).await;
     let publisher = new_peers(&world, &before)[0];
     world.up(publisher).await;
+    let before = world.server.peers();
+    let mut witness = world.join("cy", "demo").await;
+    let cy = new_peers(&world, &before)[0];
+    world.up(cy).await;
+    is_active(&mut witness, "cy").await;
     send(&world, publisher, "_reliable", &packet(1, "before", &[])).await;
+    eventually(|| got(&world, cy).len() == 1).await;
     let before = world.server.peers();
     let _bo = world.join("bo", "demo").await;
     let bo = new_peers(&world, &before)[0];
     send(&world, publisher, "_reliable", &packet(2, "meanwhile", &[])).await;
     send(&world, publisher, "_lossy", &packet(0, "lost", &[])).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    eventually(|| got(&world, cy).len() == 3).await;
     assert!(got(&world, bo).is_empty());
     world.up(bo).await;
     eventually(|| !got(&world, bo).is_empty()).await;
@@ -162,7 +168,16 @@ async fn who_may_not_publish_data_is_not_heard() {
     let bo = new_peers(&world, &before)[0];
     world.all_up().await;
     is_active(&mut second, "bo").await;
+    let before = world.server.peers();
+    let mut third = world.join("cy", "demo").await;
+    third.offer(&[Line::Data]).await;
+    let cy = *new_peers(&world, &before).last().unwrap();
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(got(&world, bo).is_empty());
+    // The session takes messages before requests.
+    al.send(signal_request::Message::Ping(1)).await;
+    let pong = |message| matches!(message, signal_response::Message::Pong(_)).then_some(());
+    al.expect("pong", pong).await;
+    send(&world, cy, "_reliable", &packet(1, "end", &[])).await;
+    eventually(|| !got(&world, bo).is_empty()).await;
+    assert_eq!(got(&world, bo), ["_reliable cy: end"]);
 }

@@ -61,7 +61,7 @@ impl Subscriber {
         subscriber
     }
 
-    /// Adds and removes streams. Those that are added wait for the client's next offer.
+    /// Adds and removes streams. An added stream waits for the client's next offer.
     pub(super) fn change_waiting(
         &mut self,
         change: Change,

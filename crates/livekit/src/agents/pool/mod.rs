@@ -26,7 +26,7 @@ const AGENT_NAME: &str = "lk.agent_name";
 /// A connection of a worker.
 pub(crate) type WorkerKey = u64;
 
-/// What has to be done.
+/// An effect that the pool asks its owner for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
     /// A message goes to a worker.

@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::permissions::may_publish;
 use super::quality::unbalance;
-use super::subscribe::tell_subscribed;
+use super::subscriptions::send_subscribed;
 use super::{Session, kind_of, leave};
 use crate::hall::{Person, Role, Track};
 
@@ -166,7 +166,7 @@ impl Session {
                 hall.report_tracks(&state, &self.member);
                 if self.subscriber.is_none() {
                     self.asked = false;
-                    tell_subscribed(&hall, &state, key);
+                    send_subscribed(&hall, &state, key);
                     unbalance(&hall, &state, key);
                     self.refuse(&mut state, key);
                     self.ask_for_lines(&state);
@@ -212,7 +212,7 @@ impl Session {
         };
         if let Some(mid) = mid {
             self.open(&mut state, mid, !mute.muted);
-            hall.tell(&state, &self.member.id);
+            hall.send_update(&state, &self.member.id);
         }
     }
 

@@ -158,7 +158,7 @@ impl Session {
             return;
         }
         state.offer_pending(key);
-        tell_subscribed(&hall, &state, key);
+        send_subscribed(&hall, &state, key);
         unbalance(&hall, &state, key);
         if self.refuse(&mut state, key) {
             drop(state);
@@ -257,7 +257,7 @@ fn unsubscribe(target: &Target) -> Unsubscribe {
 }
 
 /// Tells publishers of this door that tracks have their first subscriber.
-pub(super) fn tell_subscribed(hall: &Hall, state: &State, key: ConnectionId) {
+pub(super) fn send_subscribed(hall: &Hall, state: &State, key: ConnectionId) {
     let subscriber = state.subscriber(key);
     let lines = subscriber.into_iter().flat_map(|it| &it.lines);
     let ready = lines.filter(|line| line.ready);
