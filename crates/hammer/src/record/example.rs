@@ -182,6 +182,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
             cpu_ns_per_packet: best.cpu_ns_per_packet(),
             bytes_per_peer_connection: None,
             limited_bps: None,
+            resumed: None,
             leaving: None,
             held: None,
             sound: None,

@@ -31,4 +31,4 @@ pub use run::{Lateness, Machine, RunRecord, Scenario, Server, Webhook};
 pub use sample::{LinkUse, LoadUse, Sample, ServerUse, Stalls, ThreadUse};
 pub use sound::{Quality, Sound};
 pub use step::Step;
-pub use summary::{Held, Leaving, Summary};
+pub use summary::{Held, Leaving, Resumed, Summary};

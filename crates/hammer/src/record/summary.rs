@@ -43,6 +43,9 @@ pub struct Summary {
     /// The UDP payload that each participant with a limit received in the best step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_bps: Option<f64>,
+    /// The sessions that were resumed after all connections had broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Resumed>,
     /// The server's memory after all participants had left, repeatedly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<Leaving>,
@@ -155,6 +158,19 @@ pub struct Held {
     /// The delay of packets that no stall delayed, if stalls were watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<Calm>,
+}
+
+/// The sessions that were resumed after all connections had broken at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Sessions that could not be resumed.
+    pub failed: u32,
+    /// The time from the break to the answered ICE restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
+    /// The longest time meanwhile in which a participant received no packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<f64>,
 }
 
 /// A server's memory while all participants come and leave repeatedly.

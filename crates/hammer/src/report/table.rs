@@ -165,6 +165,14 @@ fn columns(section: &Section<'_>) -> Vec<Column> {
         }),
         column("limited get", bits_per_s, |s| s.limited_bps),
         column("joins/CPU s", count, |s| s.joins_per_cpu_s),
+        column("resumed p50", time_us, |s| Some(s.resumed?.delay?.p50_us)),
+        column("resumed p99", time_us, |s| Some(s.resumed?.delay?.p99_us)),
+        column("resumed last", time_us, |s| Some(s.resumed?.delay?.max_us)),
+        column(
+            "gap of resumes",
+            |ms| time_us(ms * 1e3),
+            |s| s.resumed?.longest_gap_ms,
+        ),
         column("held", count, |s| {
             Some(s.held.as_ref()?.participants.into())
         }),

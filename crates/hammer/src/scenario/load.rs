@@ -90,6 +90,10 @@ pub struct Options {
     /// Afterwards: so many leave each second, and others join in their place
     #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub churn: Option<u32>,
+    /// Afterwards: the connections of all participants break at once, and they resume their sessions
+    /// while their media is watched; for --livekit
+    #[arg(long)]
+    pub resume: bool,
     /// At the end: all leave, and come again but for the last time, so many times; the server's
     /// memory is compared
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -153,6 +157,7 @@ impl Options {
             ("hold", json!(self.hold)),
             ("storm", json!(self.storm)),
             ("churn", json!(self.churn)),
+            ("resume", json!(self.resume)),
             ("leave", json!(self.leave)),
             ("duration", json!(self.duration)),
             ("settle", json!(self.settle)),

@@ -2,16 +2,36 @@
 
 use portunus_rtp::{ExtensionKind, Pt};
 use portunus_sdp::{
-    AnswerOptions, CodecSpec, Description, Direction, Kind, Negotiated, SdpError, SdpType, Session,
-    Setup,
+    AnswerOptions, CodecSpec, Description, Direction, IceCredentials, Kind, Negotiated,
+    RemoteTransport, SdpError, SdpType, Session, Setup,
 };
 use smallvec::SmallVec;
+
+use super::preparation::credentials;
 
 /// A participant's side of the negotiation.
 #[derive(Debug)]
 pub struct Answering {
     session: Session,
+    /// The candidates of this side, which stay.
+    candidates: Vec<String>,
     transport_feedback: bool,
+}
+
+/// The result of a further offer.
+#[derive(Debug)]
+pub struct Agreed {
+    /// How packets are read from now on.
+    pub(super) receives: Receives,
+    /// New ICE credentials, if the offer restarts ICE.
+    pub(super) restart: Option<Box<IceRestart>>,
+}
+
+/// The ICE credentials after a restart.
+#[derive(Debug)]
+pub(super) struct IceRestart {
+    pub(super) local: IceCredentials,
+    pub(super) remote: RemoteTransport,
 }
 
 /// How a participant reads received packets.
@@ -24,21 +44,34 @@ pub struct Receives {
 }
 
 impl Answering {
-    pub(super) fn new(session: Session, transport_feedback: bool) -> Self {
+    pub(super) fn new(session: Session, candidates: Vec<String>, transport_feedback: bool) -> Self {
         Self {
             session,
+            candidates,
             transport_feedback,
         }
     }
 
-    /// Answers a further offer, and accepts all of it. Returns the answer's text, and how packets
-    /// are read from now on.
-    pub fn answer(&mut self, offer: &str) -> Result<(String, Receives), SdpError> {
-        let (text, negotiated) = self.negotiate(offer)?;
-        Ok((text, Receives::of(&negotiated)))
+    /// Answers a further offer, and accepts all of it. Returns the answer's text, and what the
+    /// participant has to know.
+    pub fn answer(&mut self, offer: &str) -> Result<(String, Agreed), SdpError> {
+        let (text, negotiated, local) = self.exchange(offer)?;
+        let receives = Receives::of(&negotiated);
+        let remote = negotiated.transport;
+        let restart = local.map(|local| Box::new(IceRestart { local, remote }));
+        Ok((text, Agreed { receives, restart }))
     }
 
     pub(super) fn negotiate(&mut self, offer: &str) -> Result<(String, Negotiated), SdpError> {
+        let (text, negotiated, _) = self.exchange(offer)?;
+        Ok((text, negotiated))
+    }
+
+    /// Answers an offer. Returns this side's new ICE credentials, too, if it restarts ICE.
+    fn exchange(
+        &mut self,
+        offer: &str,
+    ) -> Result<(String, Negotiated, Option<IceCredentials>), SdpError> {
         let mut offer = self.session.parse(offer, SdpType::Offer)?;
         // Like browsers: the answering side starts the handshake (RFC 8842 section 5.3).
         if offer.transport.setup != Some(Setup::Active) {
@@ -55,8 +88,13 @@ impl Answering {
         let codecs = lines.flat_map(|line| &line.codecs);
         options.video.codecs = codecs.filter_map(CodecSpec::codec_name).collect();
         let answer = Description::answer(&offer.description, &options);
-        self.session.set_remote_offer(offer)?;
-        self.session.local_answer(answer)
+        let restarts = self.session.set_remote_offer(offer)?;
+        let local = restarts.then(credentials);
+        if let Some(ice) = local.clone() {
+            self.session.set_local_ice(ice, self.candidates.clone());
+        }
+        let (text, negotiated) = self.session.local_answer(answer)?;
+        Ok((text, negotiated, local))
     }
 }
 
@@ -108,11 +146,34 @@ mod tests {
         let vp8 = "a=rtpmap:77 VP8/90000\r\n";
         let more = video.replacen(&format!(" {pt} "), &format!(" {pt} 77 "), 1) + vp8;
         let second = format!("{first}m=video{more}").replace("BUNDLE 0", "BUNDLE 0 1");
-        let (text, receives) = answered.answering.answer(&second).unwrap();
+        let (text, agreed) = answered.answering.answer(&second).unwrap();
         assert!(
             text.contains("H264/90000") && !text.contains("VP8"),
             "{text}"
         );
-        assert!(!receives.repairs.is_empty());
+        assert!(!agreed.receives.repairs.is_empty());
+        assert!(agreed.restart.is_none());
+    }
+
+    #[test]
+    fn an_offer_that_restarts_ice_is_answered_with_new_credentials() {
+        let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], false).unwrap();
+        let direction = portunus_sdp::Direction::SendOnly;
+        let (_, offer) = factory.offer(None, direction, true, None, false).unwrap();
+        let mut answered = factory.answer_first(&offer, None).unwrap();
+        let lines = offer
+            .lines()
+            .map(|line| match line.split_once("ice-ufrag:") {
+                Some((start, _)) => format!("{start}ice-ufrag:other\r\n"),
+                None => format!("{line}\r\n"),
+            });
+        let (text, agreed) = answered
+            .answering
+            .answer(&lines.collect::<String>())
+            .unwrap();
+        let restart = agreed.restart.unwrap();
+        assert_eq!(restart.remote.ice.ufrag, "other");
+        let ufrag = format!("ice-ufrag:{}", restart.local.ufrag);
+        assert!(text.contains(&ufrag) && !answered.text.contains(&ufrag));
     }
 }

@@ -28,7 +28,7 @@ use std::{io, mem};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-pub use answering::{Answering, Receives};
+pub use answering::{Agreed, Answering, Receives};
 pub(crate) use bare::{Arrived, BareViewers, Counted};
 pub use check::Findings;
 pub use ear::{Heard, Hearing, Kept, Said};
@@ -125,8 +125,8 @@ impl LoadThreads {
     }
 
     /// Passes the result of a later negotiation to a participant.
-    pub fn agree(&self, id: PeerId, receives: Receives) {
-        self.send_command(id, Command::Agree(id, receives));
+    pub fn agree(&self, id: PeerId, agreed: Agreed) {
+        self.send_command(id, Command::Agree(id, agreed));
     }
 
     /// Ends a participant.

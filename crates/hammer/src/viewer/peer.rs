@@ -12,7 +12,7 @@ use portunus_srtp::Profile;
 use portunus_udp::{Received as Arrival, SendBatch};
 use smallvec::SmallVec;
 
-use super::answering::Receives;
+use super::answering::{Agreed, IceRestart};
 use super::check::Check;
 use super::count::Count;
 use super::ear::{Ear, Hearing, Kept, Said};
@@ -235,7 +235,14 @@ impl Peer {
     }
 
     /// Takes the result of a later negotiation. Its limit stays as it is.
-    pub(super) fn agree(&mut self, receives: Receives, now: Instant) {
+    pub(super) fn agree(&mut self, agreed: Agreed, now: Instant) {
+        let Agreed { receives, restart } = agreed;
+        if let Some(IceRestart { local, remote }) = restart.map(|restart| *restart) {
+            self.transport.restart_ice(local, false, now);
+            // A candidate that cannot be read counts as absent. Others may suffice.
+            let _ = self.transport.set_remote(&remote, now);
+            self.is_stirred = true;
+        }
         self.repairs = receives.repairs;
         if let Some(by) = receives.numbered_by.filter(|_| self.feedback.is_none()) {
             self.feedback = Some(Box::new(Feedback::new(by, self.limit_bps.take())));

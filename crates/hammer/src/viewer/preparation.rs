@@ -140,7 +140,9 @@ impl Factory {
         address: Option<SocketAddr>,
     ) -> Result<Answered, PrepareError> {
         let (mut prepared, session) = self.start(false, address)?;
-        let mut answering = Answering::new(session, self.transport_feedback);
+        let address = prepared.address;
+        let candidates = candidate_lines(&[LocalCandidate::udp(address, address)]);
+        let mut answering = Answering::new(session, candidates, self.transport_feedback);
         let (text, negotiated) = answering.negotiate(offer)?;
         prepared.agree(&negotiated)?;
         Ok(Answered {
@@ -389,7 +391,8 @@ fn with_layers(offer: &str) -> String {
     text
 }
 
-fn credentials() -> IceCredentials {
+/// Returns new ICE credentials.
+pub(super) fn credentials() -> IceCredentials {
     IceCredentials {
         ufrag: format!("{:08x}", rand::random::<u32>()),
         pwd: format!("{:032x}", rand::random::<u128>()),

@@ -15,7 +15,7 @@ use slab::Slab;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::answering::Receives;
+use super::answering::Agreed;
 use super::expectations::Expectation;
 use super::id::PeerId;
 use super::messages::{Event, EventKind, NewPeer, Window};
@@ -58,7 +58,7 @@ pub(super) enum Command {
     Source(Arc<Sent>),
     Add(Box<NewPeer>),
     Candidate(PeerId, String),
-    Agree(PeerId, Receives),
+    Agree(PeerId, Agreed),
     Remove(PeerId),
     Window(oneshot::Sender<Window>),
     Starving(oneshot::Sender<Vec<PeerId>>),
@@ -376,10 +376,13 @@ impl Load {
                     self.settle(key);
                 }
             }
-            Command::Agree(id, receives) => {
-                let key = self.keys.get(&id).copied();
-                if let Some(entry) = key.and_then(|key| self.peers.get_mut(key)) {
-                    entry.peer.agree(receives, Instant::now());
+            Command::Agree(id, agreed) => {
+                let Some(key) = self.keys.get(&id).copied() else {
+                    return;
+                };
+                if let Some(entry) = self.peers.get_mut(key) {
+                    entry.peer.agree(agreed, Instant::now());
+                    self.settle(key);
                 }
             }
             Command::Remove(id) => self.remove(id),

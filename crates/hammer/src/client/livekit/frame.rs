@@ -5,8 +5,8 @@ use livekit_protocol::{SignalRequest, SignalResponse, signal_request, signal_res
 use prost::{DecodeError, Message, decode_length_delimiter};
 
 /// The fields of the responses that hammer reads: join, answer, offer, trickle, track_published,
-/// leave and request_response. Rooms of thousands send many of the others.
-const READ: [usize; 7] = [1, 2, 3, 4, 6, 8, 22];
+/// leave, reconnect and request_response. Rooms of thousands send many of the others.
+const READ: [usize; 8] = [1, 2, 3, 4, 6, 8, 19, 22];
 
 /// Returns the frame of a request.
 pub(super) fn encode(message: signal_request::Message) -> Bytes {

@@ -36,6 +36,8 @@ const PROTOCOL: u32 = 17;
 pub(crate) struct Signal {
     requests: UnboundedSender<signal_request::Message>,
     task: JoinHandle<()>,
+    /// The server has got `leave`, or gets none because the connection broke.
+    has_ended: bool,
 }
 
 /// The messages of the server, until the connection ends.
@@ -49,31 +51,75 @@ pub(crate) struct Opened {
     pub(crate) join: Box<JoinResponse>,
 }
 
+/// A participant's session, which it can resume.
+#[derive(Debug, Clone)]
+pub(crate) struct Pass {
+    /// The server's URL.
+    pub(crate) url: String,
+    /// The access token.
+    pub(crate) token: String,
+    /// The session's id.
+    pub(crate) sid: String,
+}
+
 impl Signal {
     /// Joins the room of `token` at `url` (`ws://…` or `wss://…`), with two PeerConnections.
     pub(crate) async fn open(url: &str, token: &str, trust: &Trust) -> Result<Opened, ClientError> {
-        let opening = timeout(PATIENCE, open(url, token, trust));
-        let (socket, join) = opening.await.map_err(|_| ClientError::Timeout {
-            request: "join".to_owned(),
-            after: PATIENCE,
-        })??;
-        let (requests, queue) = unbounded_channel();
-        let (sender, responses) = unbounded_channel();
+        let mut socket = connect(url, token, "", trust).await?;
+        let join = loop {
+            if let signal_response::Message::Join(join) = socket.first("join").await? {
+                break Box::new(join);
+            }
+        };
         let pings = match u64::try_from(join.ping_interval) {
             Ok(seconds @ 1..) => Duration::from_secs(seconds),
             Ok(0) | Err(_) => PINGS,
         };
-        let task = tokio::spawn(serve(socket, queue, sender, pings));
+        let (signal, responses) = Self::begin(socket, pings);
         Ok(Opened {
-            signal: Self { requests, task },
+            signal,
             responses,
             join,
         })
     }
 
-    /// Returns where requests are put.
-    pub(crate) fn requests(&self) -> UnboundedSender<signal_request::Message> {
-        self.requests.clone()
+    /// Resumes a session whose connection has broken.
+    pub(crate) async fn resume(
+        pass: &Pass,
+        trust: &Trust,
+    ) -> Result<(Self, Responses), ClientError> {
+        let Pass { url, token, sid } = pass;
+        let session = format!("&reconnect=1&sid={sid}");
+        let mut socket = connect(url, token, &session, trust).await?;
+        match socket.first("resume").await? {
+            signal_response::Message::Reconnect(_) => Ok(Self::begin(socket, PINGS)),
+            signal_response::Message::Leave(leave) => Err(ClientError::Refused {
+                request: "resume".to_owned(),
+                code: leave.reason.into(),
+                reason: leave.reason().as_str_name().to_owned(),
+            }),
+            _ => Err(ClientError::Malformed {
+                request: "resume".to_owned(),
+                missing: "reconnect",
+            }),
+        }
+    }
+
+    fn begin(socket: Socket, pings: Duration) -> (Self, Responses) {
+        let (requests, queue) = unbounded_channel();
+        let (sender, responses) = unbounded_channel();
+        let signal = Self {
+            requests,
+            task: tokio::spawn(serve(socket.0, queue, sender, pings)),
+            has_ended: false,
+        };
+        (signal, responses)
+    }
+
+    /// Ends the connection without a farewell, as a lost network does.
+    pub(crate) fn break_off(&mut self) {
+        self.has_ended = true;
+        self.task.abort();
     }
 
     /// Sends a request.
@@ -83,15 +129,18 @@ impl Signal {
     }
 
     /// Leaves, and waits until the connection has ended.
-    pub(crate) async fn leave(mut self) {
+    pub(crate) async fn leave(&mut self) {
         self.send(farewell());
         let _ = timeout(FAREWELL, &mut self.task).await;
+        self.has_ended = true;
     }
 }
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        self.send(farewell());
+        if !self.has_ended {
+            self.send(farewell());
+        }
     }
 }
 
@@ -99,54 +148,77 @@ fn farewell() -> signal_request::Message {
     signal_request::Message::Leave(LeaveRequest::default())
 }
 
-type Socket = WebSocketStream<Box<dyn Stream>>;
+/// A connection whose messages nobody has read yet.
+struct Socket(WebSocketStream<Box<dyn Stream>>);
 
-/// Connects, and takes the first message.
-async fn open(
+impl Socket {
+    /// Returns the next response that hammer reads, which answers `request`.
+    async fn first(&mut self, request: &str) -> Result<signal_response::Message, ClientError> {
+        let missing = |_| ClientError::Malformed {
+            request: request.to_owned(),
+            missing: "readable frame",
+        };
+        let reading = timeout(PATIENCE, async {
+            while let Some(message) = self.0.next().await {
+                let Message::Binary(bytes) = message.map_err(|_| ClientError::Closed)? else {
+                    continue;
+                };
+                if let Some(response) = frame::decode(bytes).map_err(missing)? {
+                    return Ok(response);
+                }
+            }
+            Err(ClientError::Closed)
+        });
+        reading.await.map_err(|_| late(request))?
+    }
+}
+
+fn late(request: &str) -> ClientError {
+    ClientError::Timeout {
+        request: request.to_owned(),
+        after: PATIENCE,
+    }
+}
+
+/// Connects. `session` is a further part of the query.
+async fn connect(
     url: &str,
     token: &str,
+    session: &str,
     trust: &Trust,
-) -> Result<(Socket, Box<JoinResponse>), ClientError> {
-    let failed = |reason: String| ClientError::Connect {
-        url: url.to_owned(),
-        reason,
-    };
+) -> Result<Socket, ClientError> {
     let full = format!(
-        "{}/rtc?access_token={token}&protocol={PROTOCOL}&sdk=rust&version=0.10.0&auto_subscribe=1",
+        "{}/rtc?access_token={token}&protocol={PROTOCOL}&sdk=rust&version=0.10.0&auto_subscribe=1{session}",
         url.trim_end_matches('/')
     );
     let request = full.into_client_request();
     let request = request.map_err(|_| ClientError::Url(url.to_owned()))?;
-    let stream = tls::connect(request.uri(), ["ws", "wss"], trust).await?;
-    let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
-    let connected = client_async_with_config(request, stream, Some(config)).await;
-    let (mut socket, _) = connected.map_err(|error| match error {
-        Error::Http(response) => {
-            let body = response.body().as_deref().unwrap_or_default();
-            ClientError::Refused {
-                request: "join".to_owned(),
-                code: response.status().as_u16().into(),
-                reason: String::from_utf8_lossy(body).trim().to_owned(),
+    let connecting = timeout(PATIENCE, async {
+        let stream = tls::connect(request.uri(), ["ws", "wss"], trust).await?;
+        let config = WebSocketConfig::default().read_buffer_size(READ_BUFFER);
+        let connected = client_async_with_config(request, stream, Some(config)).await;
+        let (socket, _) = connected.map_err(|error| match error {
+            Error::Http(response) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                ClientError::Refused {
+                    request: "join".to_owned(),
+                    code: response.status().as_u16().into(),
+                    reason: String::from_utf8_lossy(body).trim().to_owned(),
+                }
             }
-        }
-        error => failed(error.to_string()),
-    })?;
-    while let Some(message) = socket.next().await {
-        let message = message.map_err(|error| failed(error.to_string()))?;
-        let Message::Binary(bytes) = message else {
-            continue;
-        };
-        let response = frame::decode(bytes).map_err(|error| failed(error.to_string()))?;
-        if let Some(signal_response::Message::Join(join)) = response {
-            return Ok((socket, Box::new(join)));
-        }
-    }
-    Err(ClientError::Closed)
+            error => ClientError::Connect {
+                url: url.to_owned(),
+                reason: error.to_string(),
+            },
+        })?;
+        Ok(Socket(socket))
+    });
+    connecting.await.map_err(|_| late("join"))?
 }
 
 /// Serves a connection until either side leaves.
 async fn serve(
-    mut socket: Socket,
+    mut socket: WebSocketStream<Box<dyn Stream>>,
     mut queue: UnboundedReceiver<signal_request::Message>,
     responses: UnboundedSender<signal_response::Message>,
     pings: Duration,

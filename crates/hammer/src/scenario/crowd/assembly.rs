@@ -2,24 +2,23 @@
 //! all that it receives.
 
 use std::mem;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use livekit_protocol::{SessionDescription, SignalTarget, signal_request, signal_response};
 use portunus_sdp::Direction;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::announcements::{answer, candidate, offer_of, tracks};
 use super::conference::Feed;
-use super::guest::Guest;
+use super::guest::{Guest, Line, Receiving};
 use super::join_error::{JoinError, PATIENCE};
 use super::member::Member;
 use super::shared::{Publishing, Seat, Shared};
 use crate::client::ClientError;
-use crate::client::livekit::{ApiKey, Grants, Opened, Responses, Signal};
+use crate::client::livekit::{ApiKey, Grants, Opened, Pass, Responses, Signal};
 use crate::source::SourceConfig;
-use crate::viewer::{Answered, Answering, PeerId};
+use crate::viewer::{Answered, PeerId};
 
 use signal_request::Message as Request;
 use signal_response::Message as Response;
@@ -57,14 +56,17 @@ pub(in crate::scenario) struct Assembly {
 /// A participant that is about to have media.
 #[derive(Debug)]
 struct Newcomer {
-    guest: Guest,
+    signal: Signal,
     responses: Responses,
+    pass: Pass,
+    /// Its PeerConnections that run.
+    peers: Vec<PeerId>,
     publisher: Side,
     subscriber: Side,
     /// The server's last offer, if it is not answered yet.
     offer: Option<SessionDescription>,
     /// Answers the server's offers after the first.
-    answering: Option<Answering>,
+    receiving: Option<Receiving>,
 }
 
 /// One of its PeerConnections.
@@ -109,17 +111,9 @@ impl Newcomer {
                         side.take(shared, candidate);
                     }
                 }
-                Response::Offer(offer) => match (&mut self.answering, self.subscriber.peer) {
-                    (Some(answering), Some(peer)) => {
-                        answer_again(
-                            shared,
-                            &self.guest.signal.requests(),
-                            answering,
-                            peer,
-                            &offer,
-                        )?;
-                    }
-                    _ => self.offer = Some(offer),
+                Response::Offer(offer) => match &mut self.receiving {
+                    Some(receiving) => self.signal.send(receiving.answer(shared, &offer)?),
+                    None => self.offer = Some(offer),
                 },
                 Response::Leave(leave) => {
                     let reason = leave.reason().as_str_name();
@@ -154,32 +148,15 @@ impl Newcomer {
         }
     }
 
-    /// Becomes a participant whose later offers are answered in the background.
+    /// Becomes a participant whose connection is served in the background.
     fn settle(self, shared: &Arc<Shared>) -> Guest {
-        let Self {
-            guest,
-            mut responses,
-            subscriber,
-            answering,
-            ..
-        } = self;
-        if let (Some(mut answering), Some(peer)) = (answering, subscriber.peer) {
-            let requests = guest.signal.requests();
-            let shared: Weak<Shared> = Arc::downgrade(shared);
-            tokio::spawn(async move {
-                while let Some(response) = responses.recv().await {
-                    let Response::Offer(offer) = response else {
-                        continue;
-                    };
-                    let Some(shared) = shared.upgrade() else {
-                        return;
-                    };
-                    // The load thread notices that packets are missing.
-                    let _ = answer_again(&shared, &requests, &mut answering, peer, &offer);
-                }
-            });
-        }
-        guest
+        let line = Line {
+            signal: self.signal,
+            responses: self.responses,
+            pass: self.pass,
+            receiving: self.receiving,
+        };
+        Guest::new(line, self.peers, shared)
     }
 }
 
@@ -202,16 +179,17 @@ impl Shared {
         if let Some(info) = join.server_info {
             self.state().server.get_or_insert(info);
         }
+        let sid = join.participant.map(|it| it.sid).unwrap_or_default();
+        let url = host.url.clone();
         Ok(Newcomer {
-            guest: Guest {
-                signal,
-                peers: Vec::new(),
-            },
+            signal,
             responses,
+            pass: Pass { url, token, sid },
+            peers: Vec::new(),
             publisher: Side::default(),
             subscriber: Side::default(),
             offer: None,
-            answering: None,
+            receiving: None,
         })
     }
 
@@ -226,7 +204,7 @@ impl Shared {
         let tracks = tracks(&offer, config);
         let mut missing: Vec<String> = tracks.iter().map(|track| track.cid.clone()).collect();
         for track in tracks {
-            newcomer.guest.signal.send(Request::AddTrack(track));
+            newcomer.signal.send(Request::AddTrack(track));
         }
         let negotiating = timeout(PATIENCE, async {
             while !missing.is_empty() {
@@ -244,7 +222,7 @@ impl Shared {
                     _ => {}
                 }
             }
-            newcomer.guest.signal.send(offer_of(offer));
+            newcomer.signal.send(offer_of(offer));
             loop {
                 if let Response::Answer(answer) = newcomer.next(self).await? {
                     return Ok(answer);
@@ -258,7 +236,7 @@ impl Shared {
             sent,
             mut connected,
         } = publishing;
-        newcomer.guest.peers.push(peer);
+        newcomer.peers.push(peer);
         newcomer.publisher.runs(self, peer);
         let up = timeout(PATIENCE, async {
             loop {
@@ -299,10 +277,14 @@ impl Shared {
             hearing: None,
         };
         let mut arrival = self.run(id, prepared, seat);
-        newcomer.guest.peers.push(id);
+        newcomer.peers.push(id);
         newcomer.subscriber.runs(self, id);
-        newcomer.answering = Some(answering);
-        newcomer.guest.signal.send(answer(&offer, text));
+        newcomer.receiving = Some(Receiving {
+            peer: id,
+            answering,
+            answer: text.clone(),
+        });
+        newcomer.signal.send(answer(&offer, text));
         let arrived = timeout(PATIENCE, async {
             loop {
                 tokio::select! {
@@ -466,21 +448,6 @@ impl Published {
         member.guests.extend(guests);
         Err(failure)
     }
-}
-
-/// Answers a further offer of the server.
-fn answer_again(
-    shared: &Shared,
-    requests: &UnboundedSender<Request>,
-    answering: &mut Answering,
-    peer: PeerId,
-    offer: &SessionDescription,
-) -> Result<(), JoinError> {
-    let answered = answering.answer(&offer.sdp);
-    let (text, receives) = answered.map_err(|error| JoinError::Prepare(error.into()))?;
-    shared.load.agree(peer, receives);
-    let _ = requests.send(answer(offer, text));
-    Ok(())
 }
 
 /// Returns the name of a new room.

@@ -15,10 +15,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use livekit_protocol::ServerInfo;
 use portunus_sdp::Direction;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -26,6 +28,7 @@ pub(super) use acts::Act;
 pub(super) use assembly::{Assembly, Host, Venue};
 pub(super) use calls::{Line, SIP, Sound};
 pub(super) use conference::{Audience, Conference, Feed, Form};
+use guest::{Guest, Order};
 pub use hall::Silence;
 pub(super) use hall::{Hall, Layout};
 pub use join_error::JoinError;
@@ -62,6 +65,16 @@ impl Pace {
             clock
         })
     }
+}
+
+/// The sessions that were resumed.
+#[derive(Debug, Default)]
+pub(super) struct Resumptions {
+    /// The times from the break to the answered ICE restart.
+    pub(super) delays_us: Vec<f64>,
+    pub(super) failed: u32,
+    /// The reason of the last failure.
+    pub(super) failure: Option<String>,
 }
 
 /// A source published by WHIP.
@@ -207,6 +220,36 @@ impl Crowd {
     /// Returns what a LiveKit server says about itself, once somebody has joined it.
     pub(super) fn livekit_server(&self) -> Option<ServerInfo> {
         self.0.state().server.clone()
+    }
+
+    /// Breaks the connections of all participants of LiveKit's rooms at once, and lets them resume.
+    pub(super) async fn resume(&self) -> Resumptions {
+        let orders: Vec<_> = {
+            let state = self.0.state();
+            let guests = state.members.values().flat_map(|member| &member.guests);
+            guests.map(Guest::orders).collect()
+        };
+        let resuming = orders.into_iter().map(|orders| async move {
+            let start = Instant::now();
+            let (done, outcome) = oneshot::channel();
+            let _ = orders.send(Order::Resume(done));
+            match outcome.await {
+                Ok(Ok(())) => Ok(start.elapsed()),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("its connection has ended".to_owned()),
+            }
+        });
+        let mut resumed = Resumptions::default();
+        for outcome in join_all(resuming).await {
+            match outcome {
+                Ok(delay) => resumed.delays_us.push(delay.as_secs_f64() * 1e6),
+                Err(reason) => {
+                    resumed.failed += 1;
+                    resumed.failure = Some(reason);
+                }
+            }
+        }
+        resumed
     }
 
     /// Ends participants.

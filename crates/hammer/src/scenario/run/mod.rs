@@ -18,8 +18,8 @@ use crate::figures;
 use crate::machine::{usage, wall_clock};
 use crate::progress::Progress;
 use crate::record::{
-    Carried, Criterion, Held, Leaving, Report, RunRecord, Sample, Scenario, Server, Step, Summary,
-    best,
+    Carried, Criterion, Delays, Held, Leaving, Report, Resumed, RunRecord, Sample, Scenario,
+    Server, Step, Summary, best,
 };
 use join_cost::{Burst, Joining};
 pub(super) use recorder::cpu_cores;
@@ -70,6 +70,7 @@ pub(super) async fn run(
         joining: None,
         gap_ms: None,
         leaving: None,
+        resumed: None,
         held: None,
         overloaded: false,
     };
@@ -78,7 +79,7 @@ pub(super) async fn run(
     outcome?;
 
     let (joining, gap_ms, leaving) = (run.joining, run.gap_ms, run.leaving);
-    let held = run.held.take();
+    let (held, resumed) = (run.held.take(), run.resumed);
     let Figures {
         samples,
         steps,
@@ -92,6 +93,7 @@ pub(super) async fn run(
     let period_ms = flow.period.as_secs_f64() * 1e3;
     summary.longest_gap_frames = gap_ms.map(|gap_ms| gap_ms / period_ms);
     summary.leaving = leaving;
+    summary.resumed = resumed;
     summary.held = held;
     let most = |criterion| best(&steps, criterion);
     // A given number is carried at all if it is carried in time.
@@ -172,6 +174,7 @@ struct Run<'a> {
     /// The longest gap that is of interest: in the storm, else in the best step.
     gap_ms: Option<f64>,
     leaving: Option<Leaving>,
+    resumed: Option<Resumed>,
     held: Option<Held>,
     /// The last step was not carried, so queues may be full.
     overloaded: bool,
@@ -196,9 +199,12 @@ impl Run<'_> {
             storm,
             churn,
             leave,
+            resume,
             ..
         } = self.options;
-        if self.options.ramp.is_some() && (storm.is_some() || churn.is_some() || leave.is_some()) {
+        if self.options.ramp.is_some()
+            && (storm.is_some() || churn.is_some() || leave.is_some() || *resume)
+        {
             // The storm adds to a carried load, not to an overload.
             self.resize(last.participants).await?;
             last = self.step().await?;
@@ -216,6 +222,9 @@ impl Run<'_> {
         }
         if let Some(per_s) = *churn {
             self.churn(per_s, last.participants).await?;
+        }
+        if *resume {
+            self.resume().await?;
         }
         if let Some(times) = *leave {
             self.leave_again_and_again(times).await?;
@@ -252,6 +261,42 @@ impl Run<'_> {
             efficiency_share: None,
             delay: step.delay,
             calm: step.calm,
+        });
+        Ok(())
+    }
+
+    /// Breaks all connections, lets their participants resume, and watches the media meanwhile.
+    async fn resume(&mut self) -> Result<(), ScenarioError> {
+        self.recorder.note("all connections break, and resume");
+        self.recorder.begin().await?;
+        let first = self.recorder.samples().len();
+        let crowd = self.crowd.clone();
+        let mut resumptions = self
+            .recorder
+            .during(async move { crowd.resume().await })
+            .await?;
+        // A gap ends with the next packet.
+        self.recorder.during(sleep(STARVING)).await?;
+        self.recorder.sample().await?;
+        let samples = self.recorder.samples().get(first..).unwrap_or_default();
+        let longest_gap_ms = gap_ms(samples);
+        let delay = Delays::of(&mut resumptions.delays_us);
+        let failed = resumptions.failed;
+        match (delay, resumptions.failure) {
+            (_, Some(reason)) => {
+                let warning = format!("{failed} sessions could not be resumed: {reason}");
+                self.recorder.warn(warning);
+            }
+            (None, None) => {
+                let warning = "no session can be resumed: --resume is for --livekit";
+                self.recorder.warn(warning.to_owned());
+            }
+            (Some(_), None) => {}
+        }
+        self.resumed = Some(Resumed {
+            failed,
+            delay,
+            longest_gap_ms,
         });
         Ok(())
     }
