@@ -4,7 +4,7 @@
 //! One source to 400 viewers, and one source to another node 400 times, or as many as the argument
 //! says, with 7 packets of 1,200 bytes a frame and without system calls. Rounds of both kinds
 //! alternate, and the best of each counts, as it is the least disturbed.
-#![allow(missing_docs, reason = "a benchmark")]
+#![allow(missing_docs, clippy::indexing_slicing, reason = "a benchmark")]
 
 use std::time::{Duration, Instant};
 

@@ -7,6 +7,7 @@
 #![allow(
     missing_docs,
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "a benchmark that cannot be set up has failed"
 )]
 

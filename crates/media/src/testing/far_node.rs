@@ -146,7 +146,36 @@ impl PlayedNode {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn arrival() -> impl Strategy<Value = Arrival> {
+        prop_oneof![
+            Just(Arrival::Plain),
+            Just(Arrival::Elsewhere),
+            Just(Arrival::Rtcp),
+            Just(Arrival::Payload),
+            Just(Arrival::Packet),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn whatever_another_node_sends_its_stream_goes_on(
+            sent in proptest::collection::vec(
+                (arrival(), proptest::collection::vec(any::<u8>(), 0..200)),
+                1..40,
+            ),
+        ) {
+            let mut node = PlayedNode::new();
+            for (arrival, bytes) in sent {
+                node.take(arrival, &bytes);
+            }
+            prop_assert_eq!(node.take(Arrival::Payload, &[0x10; 40]), 1);
+        }
+    }
 
     #[test]
     fn only_what_was_sealed_reaches_a_tap() {

@@ -68,6 +68,16 @@ pub struct Crossing {
     route: RouteId,
 }
 
+/// A datagram on its way, ordered by its arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct OnWay {
+    at: Instant,
+    order: u64,
+    /// The node that it goes to.
+    to: usize,
+    datagram: Vec<u8>,
+}
+
 /// Two nodes.
 pub(super) struct Nodes {
     path: NodePath,
@@ -77,8 +87,7 @@ pub(super) struct Nodes {
     statuses: [Arc<NodeLinkStatus>; 2],
     demands: DemandReports,
     next_ssrc: u32,
-    /// What is on its way, and the number of the node that it goes to.
-    way: BinaryHeap<Reverse<(Instant, u64, usize, Vec<u8>)>>,
+    way: BinaryHeap<Reverse<OnWay>>,
     order: u64,
     /// The datagrams that left each node: when, and their bytes.
     left: [Vec<(Instant, usize)>; 2],
@@ -335,11 +344,11 @@ impl Simulation {
         let mut later = Vec::new();
         let mut came = Vec::new();
         while let Some(Reverse(next)) = nodes.way.peek()
-            && next.0 <= now
+            && next.at <= now
             && let Some(Reverse(next)) = nodes.way.pop()
         {
-            match next.2 == node {
-                true => came.push(next.3),
+            match next.to == node {
+                true => came.push(next.datagram),
                 false => later.push(Reverse(next)),
             }
         }
@@ -376,9 +385,12 @@ impl Simulation {
             }
             let jitter = nodes.path.jitter.mul_f64(nodes.rng.random());
             nodes.order += 1;
-            let at = now + nodes.path.delay + jitter;
-            let entry = (at, nodes.order, 1 - node, datagram);
-            nodes.way.push(Reverse(entry));
+            nodes.way.push(Reverse(OnWay {
+                at: now + nodes.path.delay + jitter,
+                order: nodes.order,
+                to: 1 - node,
+                datagram,
+            }));
         }
     }
 }
