@@ -128,6 +128,7 @@ mod tests {
                     max_age: Duration::ZERO,
                     max_bytes: 0,
                 }),
+                on_demand: false,
             });
             let now = Instant::now();
             push(&mut source, 10, 0, true, now);

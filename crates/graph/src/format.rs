@@ -21,6 +21,8 @@ pub struct SourceFormat {
     pub messages: Option<Messages>,
     /// How much is kept for new sinks.
     pub keep: Option<KeyframeCache>,
+    /// What its receivers can see is reported, because it is sent only then.
+    pub on_demand: bool,
 }
 
 /// The messages that a source carries.

@@ -5,6 +5,7 @@
 //! header. `portunus-media` has the workers that do so.
 
 mod cursor;
+mod demand;
 mod dependency_descriptor;
 mod evenness;
 mod flow;
@@ -28,6 +29,7 @@ mod speech_meter;
 mod talk_detector;
 
 pub use cursor::{Cursor, Next};
+pub use demand::Demand;
 pub use dependency_descriptor::RewrittenDescriptor;
 pub use evenness::Evenness;
 pub use flow::Flow;

@@ -10,7 +10,7 @@ use portunus_srtp::fetch;
 use smallvec::SmallVec;
 
 use super::{
-    CachedFrames, ENCODINGS, Evenness, Flow, History, KeyframeRequests, Lowest, Packet,
+    CachedFrames, Demand, ENCODINGS, Evenness, Flow, History, KeyframeRequests, Lowest, Packet,
     SourceFormat,
 };
 use crate::SourceRef;
@@ -67,6 +67,10 @@ pub struct Source {
     pub limit: Option<DataRate>,
     /// The limits of all workers, where the source lives.
     pub limits: SmallVec<[(u16, DataRate); 2]>,
+    /// What receivers on this worker can see, of a source that is sent on demand.
+    pub demand: Demand,
+    /// What those on other workers can see, where the source lives.
+    pub demands: SmallVec<[(u16, Demand); 2]>,
 }
 
 impl Source {
@@ -80,6 +84,7 @@ impl Source {
                 encodings: 1,
                 messages: None,
                 keep: None,
+                on_demand: false,
             },
             histories: [
                 History::new(window),
@@ -104,6 +109,8 @@ impl Source {
             lowest: Lowest::default(),
             limit: None,
             limits: SmallVec::new(),
+            demand: Demand::NOTHING,
+            demands: SmallVec::new(),
         }
     }
 
@@ -138,6 +145,13 @@ impl Source {
     #[inline]
     pub fn cached(&self) -> &[Arc<Packet>] {
         self.cache.as_ref().map_or(&[], CachedFrames::packets)
+    }
+
+    /// Returns the packets that a new sink gets first, without those that are relayed in a moment.
+    pub fn cached_before_fresh(&self) -> impl Iterator<Item = &Arc<Packet>> {
+        let fresh = self.fresh.first().map(|packet| packet.seq);
+        let cached = self.cached().iter();
+        cached.take_while(move |packet| fresh.is_none_or(|fresh| packet.seq < fresh))
     }
 
     /// Returns the kept packets from number `seq` on.

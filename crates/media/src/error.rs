@@ -43,6 +43,26 @@ pub enum MediaError {
         /// The worker without one.
         index: usize,
     },
+    /// The socket of a worker for links to other nodes could not be opened.
+    #[error(
+        "cannot open the socket {address}/udp for links to other nodes: {error} (is the port in use?)"
+    )]
+    NodeLinkSocket {
+        /// The address to bind.
+        address: SocketAddr,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// There are more workers than ports for links to other nodes.
+    #[error(
+        "port {port} for links to other nodes leaves none for worker {index}: choose a lower one"
+    )]
+    NodeLinkPort {
+        /// The port of worker 0.
+        port: u16,
+        /// The worker without one.
+        index: usize,
+    },
     /// The certificate could not be generated or read.
     #[error("cannot use the DTLS certificate: {0}")]
     Certificate(String),

@@ -16,6 +16,7 @@ mod inbox;
 pub mod ingest;
 pub mod leg;
 mod metrics;
+mod node_link;
 mod outlet;
 mod peer_state;
 mod plane;
@@ -42,6 +43,10 @@ pub use ingest::{
     Ingest, IngestBind, IngestError, IngestFeed, IngestMedia, IngestOptions, IngestSocket,
     IngestStatus, PacketFeed, SharedSocket, ThreadFeed, packet_feed,
 };
+pub use node_link::{
+    DemandReports, MAX_SSRC, NodeFeed, NodeLink, NodeLinkId, NodeLinkKey, NodeLinkOptions,
+    NodeLinkStats, RelayCount, RelayOptions, RelayedStream,
+};
 pub use outlet::{
     Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions,
     TapRoom, Tapped, TappedMessage, TappedPacket, TappedReport,
@@ -49,9 +54,9 @@ pub use outlet::{
 pub use peer_state::{DtlsState, IceState};
 pub use plane::{MediaPlane, PeerOptions};
 pub use portunus_graph::{
-    IngestId, KeyframeCache, KeyframeInterval, Layer, LayerReason, PeerId, Priority, RouteId,
-    RouteOptions, SentLayers, SharedClock, SourceRef, SpeechActivity, TalkDetection, TrackRef,
-    layer_number,
+    Demand, IngestId, KeyframeCache, KeyframeInterval, Layer, LayerReason, PeerId, Priority,
+    RouteId, RouteOptions, SentLayers, SharedClock, SourceRef, SpeechActivity, TalkDetection,
+    TrackRef, layer_number,
 };
 pub use portunus_rtc::bandwidth::Reason;
 pub use portunus_rtc::data::{DataOptions, MAX_LABEL, Reliability};

@@ -116,6 +116,15 @@ fn write(page: &mut MetricsPage, totals: &MediaTotals) {
         label,
         totals.ingest_refused.iter().copied(),
     );
+    let help = "Datagrams to the sockets of links between nodes that were refused, by why";
+    let (name, label) = ("media_node_link_refused_total", "reason");
+    page.labelled(
+        MetricKind::Counter,
+        name,
+        help,
+        label,
+        totals.node_link_refused.iter().copied(),
+    );
     let help = "Times that a viewer got other layers, by why it got these";
     let (name, label) = ("media_layer_changes_total", "reason");
     page.labelled(

@@ -39,6 +39,8 @@ pub struct MediaTotals {
     pub ingested_bytes: u64,
     /// Datagrams that ingests refused, or that came while they were disabled, by reason.
     pub ingest_refused: Vec<(&'static str, u64)>,
+    /// Datagrams to the sockets of node links that were refused, by reason.
+    pub node_link_refused: Vec<(&'static str, u64)>,
     /// Messages for data channels that were dropped: the receiver did not keep up, or does not take
     /// messages of this length.
     pub messages_dropped: u64,
@@ -134,17 +136,20 @@ pub(crate) struct WorkerTotals {
     pub(crate) layer_changes: Vec<(&'static str, AtomicU64)>,
     /// In the order in which the worker counts them.
     pub(crate) ingest_refused: Vec<(&'static str, AtomicU64)>,
+    /// In the order in which the worker counts them.
+    pub(crate) node_link_refused: Vec<(&'static str, AtomicU64)>,
     /// As [`TcpTotals::figures`].
     tcp: [AtomicU64; TcpTotals::FIGURES],
 }
 
 impl WorkerTotals {
     /// Returns zero totals with these kinds of refusals, reasons of layer changes, and reasons of
-    /// ingests.
+    /// ingests and of node links.
     pub(crate) fn new(
         kinds: impl Iterator<Item = &'static str>,
         reasons: impl Iterator<Item = &'static str>,
         ingests: impl Iterator<Item = &'static str>,
+        links: impl Iterator<Item = &'static str>,
     ) -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -167,6 +172,7 @@ impl WorkerTotals {
             refused: kinds.map(|kind| (kind, zero())).collect(),
             layer_changes: reasons.map(|reason| (reason, zero())).collect(),
             ingest_refused: ingests.map(|reason| (reason, zero())).collect(),
+            node_link_refused: links.map(|reason| (reason, zero())).collect(),
             tcp: [const { AtomicU64::new(0) }; TcpTotals::FIGURES],
         }
     }
@@ -204,6 +210,7 @@ impl WorkerTotals {
         add_each(&self.refused, &mut sum.refused);
         add_each(&self.layer_changes, &mut sum.layer_changes);
         add_each(&self.ingest_refused, &mut sum.ingest_refused);
+        add_each(&self.node_link_refused, &mut sum.node_link_refused);
         for (sum, count) in sum.tcp.figures().zip(&self.tcp) {
             *sum += count.load(Relaxed);
         }

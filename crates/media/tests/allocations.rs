@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use portunus_media::testing::{FanOut, Simulation};
-use portunus_media::{IngestFeed, IngestOptions, KeyframeCache, packet_feed};
+use portunus_media::testing::{FanOut, NodePath, Simulation};
+use portunus_media::{IngestFeed, IngestOptions, KeyframeCache, RouteOptions, packet_feed};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, without_feedback};
@@ -206,5 +206,37 @@ fn nothing_is_allocated_for_a_packet_of_what_is_kept() {
     let allocations = AT_WORK.load(Ordering::Relaxed) - before;
     let packets = simulation.watchers[viewer].packets.len() - seen;
     assert!(packets > 300, "{packets} packets: it catches up");
+    assert_eq!(allocations, 0);
+}
+
+/// A stream that crosses to another node, and is watched there, over a link that loses one packet
+/// in twenty: sealing, opening, requests, answers and reports.
+#[test]
+fn nothing_is_allocated_for_a_packet_that_crosses_to_another_node() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut simulation = Simulation::of_workers(2, 1);
+    simulation.at_work = |works| IS_AT_WORK.store(works, Ordering::Relaxed);
+    simulation.join_nodes(NodePath {
+        delay: Duration::from_millis(10),
+        jitter: Duration::ZERO,
+        loss: 0.05,
+    });
+    let camera = simulation.publish(Layering::Encodings, &[1_500]);
+    let far = simulation.make_known(camera, 1);
+    simulation.open_video(far, 0, RouteOptions::default());
+    simulation.open_audio(far);
+    let down = simulation.link(link(50_000));
+    let viewer = simulation.watch_far(far, down);
+    simulation.run(30.0);
+    let (before, seen) = (
+        AT_WORK.load(Ordering::Relaxed),
+        simulation.watchers[viewer].packets.len(),
+    );
+    simulation.run(10.0);
+    let allocations = AT_WORK.load(Ordering::Relaxed) - before;
+    let packets = simulation.watchers[viewer].packets.len() - seen;
+    assert!(packets > 1_000, "{packets}");
+    let [near, _] = simulation.node_link_stats();
+    assert!(near.retransmitted_packets > 100, "{near:?}");
     assert_eq!(allocations, 0);
 }

@@ -76,8 +76,8 @@ pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{
     Configure, ExtensionIds, FileNames, ForwardRequest, Forwarder, LineWish, MAX_STREAMS, Place,
-    Publication, RecordChange, Remote, RemotePublication, RtcpPorts, Stream, StreamDescription,
-    StreamFormat, StreamSetting, Talk,
+    Publication, RecordChange, Relayed, RelayedStream, Remote, RemotePublication, RtcpPorts,
+    Stream, StreamDescription, StreamFormat, StreamSetting, Talk,
 };
 pub use refusal::Refusal;
 pub use room::{

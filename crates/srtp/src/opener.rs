@@ -96,15 +96,9 @@ impl Opener {
         sequence: u16,
         buf: &mut [u8],
     ) -> Result<Opened, OpenError> {
-        let len = buf
-            .len()
-            .checked_sub(self.profile.rtp_overhead())
-            .ok_or(OpenError::Truncated)?;
-        let (packet, tag) = buf.split_at_mut_checked(len).ok_or(OpenError::Truncated)?;
-        let (header, payload) = packet
-            .split_at_mut_checked(header_len)
-            .ok_or(OpenError::Truncated)?;
-
+        if buf.len() < header_len.saturating_add(self.profile.rtp_overhead()) {
+            return Err(OpenError::Truncated);
+        }
         let place = self.rtp_sources.find(ssrc)?;
         let index = match place {
             Place::Known(_, window) => {
@@ -116,7 +110,30 @@ impl Opener {
             }
             Place::New => SeqNo(u64::from(sequence)),
         };
+        let len = self.open_rtp_at(index, header_len, ssrc, buf)?;
+        self.rtp_sources.accept(place, ssrc, index.0);
+        Ok(Opened { len, index })
+    }
 
+    /// Opens the SRTP packet `buf` in place, whose extended sequence number is `index`. Returns the
+    /// length of the plain packet. For callers that keep the [`ReplayWindow`](crate::ReplayWindow)
+    /// of each stream themselves: they check it before, and record the packet after.
+    #[inline]
+    pub fn open_rtp_at(
+        &self,
+        index: SeqNo,
+        header_len: usize,
+        ssrc: Ssrc,
+        buf: &mut [u8],
+    ) -> Result<usize, OpenError> {
+        let len = buf
+            .len()
+            .checked_sub(self.profile.rtp_overhead())
+            .ok_or(OpenError::Truncated)?;
+        let (packet, tag) = buf.split_at_mut_checked(len).ok_or(OpenError::Truncated)?;
+        let (header, payload) = packet
+            .split_at_mut_checked(header_len)
+            .ok_or(OpenError::Truncated)?;
         let packet = Packet {
             ssrc,
             index: index.0,
@@ -128,8 +145,7 @@ impl Opener {
         self.rtp
             .open(packet, tag)
             .map_err(|Refused| OpenError::Unauthenticated)?;
-        self.rtp_sources.accept(place, ssrc, index.0);
-        Ok(Opened { len, index })
+        Ok(len)
     }
 
     /// Opens the SRTCP packet `buf` in place. Returns the length of the plain packet. After an

@@ -3,6 +3,7 @@
 mod ingests;
 mod legs;
 mod network;
+mod node_links;
 mod peers;
 mod routes;
 mod sources;
@@ -15,6 +16,7 @@ use crate::{LineStats, MediaIdentity, MediaSettings};
 pub(crate) use ingests::{IngestCommand, NewIngest};
 pub(crate) use legs::{LegCommand, LegSetup};
 pub(crate) use network::{NetworkCommand, PassedConnection};
+pub(crate) use node_links::{NewNodeLink, NodeLinkCommand};
 pub(crate) use peers::PeerCommand;
 pub(crate) use routes::{OutletCommand, RouteCommand};
 pub(crate) use sources::SourceCommand;
@@ -29,6 +31,7 @@ pub(crate) enum Command {
     Ingest(IngestCommand),
     Leg(LegCommand),
     Network(NetworkCommand),
+    NodeLink(NodeLinkCommand),
     /// Reports the statistics of m-lines of many peers.
     LineStats {
         peers: Vec<PeerId>,

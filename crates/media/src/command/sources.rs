@@ -1,6 +1,6 @@
 //! Commands that concern a source.
 
-use portunus_graph::{KeyframeCache, KeyframeInterval, SourceFormat};
+use portunus_graph::{Demand, KeyframeCache, KeyframeInterval, SourceFormat};
 use portunus_rtc::bandwidth::DataRate;
 use portunus_rtc::streams::SenderClock;
 
@@ -36,6 +36,11 @@ pub(crate) enum SourceCommand {
     RequestKeyframes,
     /// The lowest bitrate that viewers on another worker can take, in bit/s.
     ReportBitrate(u64),
+    /// What receivers on `worker` can see.
+    SetDemand {
+        worker: u16,
+        demand: Demand,
+    },
     /// The limit for viewers on `worker`. `None` means no limit.
     SetLimit {
         worker: u16,

@@ -10,6 +10,10 @@ use portunus_srtp::{Profile, Sealer};
 use smallvec::SmallVec;
 
 use super::{IngestSocket, IngestStatus, PacketReceiver, SharedSocket};
+use crate::node_link::{NodeFeed, payload_type};
+
+/// What may come on a stream of sound from another node besides its codec.
+const WITH_SOUND: [Codec; 3] = [Codec::Red, Codec::TelephoneEvent, Codec::ComfortNoise];
 
 /// An ingest that was added.
 #[derive(Debug, Clone)]
@@ -114,6 +118,20 @@ impl RtpIngest {
         }
     }
 
+    /// Returns a stream that comes from another node, with its codec, clock and extensions there.
+    pub fn of_node(codec: Codec, clock_rate: u32, extensions: ExtensionMap) -> Self {
+        let others = WITH_SOUND.into_iter();
+        let others = others.filter(|other| !codec.is_video() && *other != codec);
+        Self {
+            pt: Some(payload_type(codec)),
+            others: others.map(|other| (payload_type(other), other)).collect(),
+            extensions,
+            // The layers that it has are seen in its packets.
+            svc: true,
+            ..Self::new(codec, clock_rate)
+        }
+    }
+
     /// Returns the codec of a payload type, if that is accepted.
     pub(crate) fn codec_of(&self, pt: Pt) -> Option<Codec> {
         if let Some((_, codec)) = self.others.iter().find(|(other, _)| *other == pt) {
@@ -168,6 +186,8 @@ pub enum IngestFeed {
     Packets(PacketReceiver),
     /// Threads that feed many ingests of a worker ([`super::ThreadFeed`]).
     Thread,
+    /// Another node, by streams that are given to it ([`crate::MediaPlane::receive_relayed`]).
+    Node(NodeFeed),
 }
 
 impl IngestFeed {
@@ -186,6 +206,7 @@ impl IngestFeed {
             IngestFeed::Shared { encodings, .. } => (*encodings).clamp(1, 3),
             IngestFeed::Packets(feed) => feed.encodings(),
             IngestFeed::Thread => 1,
+            IngestFeed::Node(feed) => feed.encodings.clamp(1, 3),
         }
     }
 }

@@ -8,8 +8,12 @@ use portunus_rtp::Ssrc;
 use portunus_rtp::rtcp::{CompoundWriter, Pli, ReceiverReportWriter, RembWriter};
 use smallvec::SmallVec;
 
-/// The minimum time between two keyframe requests for an encoding, and between two REMB.
+use crate::node_link::NodeLinkId;
+
+/// The minimum time between two keyframe requests for an encoding.
 const SPACING: Duration = Duration::from_secs(1);
+/// The same if another node is asked, which asks a peer as often at most.
+const SPACING_OF_NODES: Duration = Duration::from_millis(300);
 
 /// The destination of RTCP to a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +24,8 @@ pub(crate) enum Remote {
     Feed,
     /// The leg, which sends keyframe requests in its own reports.
     Leg,
+    /// A worker of another node, by a link.
+    Node(NodeLinkId, u16),
 }
 
 /// RTCP for a sender.
@@ -39,6 +45,7 @@ pub(crate) struct Upstream {
     /// Our SSRC in RTCP.
     own: Ssrc,
     remote: Option<Remote>,
+    spacing: Duration,
     encodings: [Encoding; ENCODINGS],
     lowest: Lowest,
 }
@@ -56,6 +63,7 @@ impl Upstream {
         Self {
             own,
             remote: None,
+            spacing: SPACING,
             encodings: Default::default(),
             lowest: Lowest::default(),
         }
@@ -64,6 +72,13 @@ impl Upstream {
     /// Sets the destination.
     pub(crate) fn latch(&mut self, remote: Remote) {
         self.remote = Some(remote);
+    }
+
+    /// Sets the link to another node, and our SSRC on it.
+    pub(crate) fn join_link(&mut self, (link, far): (NodeLinkId, u16), own: Ssrc) {
+        self.own = own;
+        self.remote = Some(Remote::Node(link, far));
+        self.spacing = SPACING_OF_NODES;
     }
 
     /// Sets the SSRC of an encoding.
@@ -95,7 +110,10 @@ impl Upstream {
     /// When RTCP is due.
     pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
         self.remote?;
-        let requests = self.encodings.iter().filter_map(|e| e.due(now));
+        let requests = self
+            .encodings
+            .iter()
+            .filter_map(|e| e.due(self.spacing, now));
         requests.chain(self.lowest.due()).min()
     }
 
@@ -111,7 +129,7 @@ impl Upstream {
             blocks: &[],
         };
         for encoding in &mut self.encodings {
-            if encoding.due(now).is_none_or(|due| due > now) {
+            if encoding.due(self.spacing, now).is_none_or(|due| due > now) {
                 continue;
             }
             let Some(media) = encoding.ssrc else { continue };
@@ -144,9 +162,9 @@ impl Upstream {
 }
 
 impl Encoding {
-    fn due(&self, now: Instant) -> Option<Instant> {
+    fn due(&self, spacing: Duration, now: Instant) -> Option<Instant> {
         self.ssrc.filter(|_| self.keyframe_wanted)?;
-        Some(self.asked.map_or(now, |asked| asked + SPACING))
+        Some(self.asked.map_or(now, |asked| asked + spacing))
     }
 }
 

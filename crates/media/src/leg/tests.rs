@@ -110,6 +110,7 @@ impl Rig {
             encodings: 1,
             messages: None,
             keep: None,
+            on_demand: false,
         };
         let mut out = [0; 256];
         let Written::Datagram(len) = self.state.write(SOURCE, &packet, &format, &mut out) else {

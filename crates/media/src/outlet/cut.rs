@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use portunus_graph::{
-    Numbering, Packet, Part, RewrittenDescriptor, Selection, Selector, Sent, SourceFormat,
+    Demand, Numbering, Packet, Part, RewrittenDescriptor, Selection, Selector, Sent, SourceFormat,
     SourceKey,
 };
 use portunus_rtp::{ExtensionKind, Fields, Pt, SeqNo, Ssrc, header, write_header};
@@ -19,6 +19,8 @@ pub enum Encodings {
     Best,
     /// This one (0 is the lowest), with all its layers.
     Only(u8),
+    /// This one, with the layers up to those of the [`RouteOptions`].
+    Layers(u8),
 }
 
 /// The selection and numbering of an outlet. Numbers and timestamps stay continuous over changes of
@@ -46,7 +48,10 @@ impl Cut {
         Self {
             options,
             encodings,
-            selector: Selector::starting_best(),
+            selector: match encodings {
+                Encodings::Layers(_) => Selector::default(),
+                Encodings::Best | Encodings::Only(_) => Selector::starting_best(),
+            },
             numbering: Numbering::starting_after(after),
             ssrc: None,
         }
@@ -101,13 +106,15 @@ impl Cut {
             return None;
         }
         let part = match self.encodings {
-            Encodings::Only(encoding) if packet.encoding != encoding => return None,
+            Encodings::Only(encoding) | Encodings::Layers(encoding)
+                if packet.encoding != encoding =>
+            {
+                return None;
+            }
             Encodings::Only(_) => Part::default(),
-            Encodings::Best => {
-                match self
-                    .selector
-                    .select(packet, format.encodings, &self.options)
-                {
+            Encodings::Best | Encodings::Layers(_) => {
+                let encodings = self.choices(format.encodings);
+                match self.selector.select(packet, encodings, &self.options) {
                     Selection::Forward(part) => part,
                     Selection::Skip => {
                         self.numbering.skip(source, packet);
@@ -131,18 +138,38 @@ impl Cut {
 
     /// Returns the encoding that a keyframe is needed of, but not too often.
     pub(crate) fn keyframe_wanted(&mut self, encodings: u8, now: Instant) -> Option<u8> {
+        let choices = self.choices(encodings);
+        let mut wanted = || self.selector.keyframe_wanted(choices, &self.options, now);
         match self.encodings {
-            Encodings::Best if self.options.enabled => {
-                self.selector.keyframe_wanted(encodings, &self.options, now)
+            _ if !self.options.enabled => None,
+            Encodings::Best => wanted(),
+            Encodings::Layers(encoding) => wanted().map(|_| encoding),
+            Encodings::Only(_) => None,
+        }
+    }
+
+    /// The number of encodings that it chooses among.
+    fn choices(&self, encodings: u8) -> u8 {
+        match self.encodings {
+            Encodings::Best => encodings,
+            Encodings::Only(_) | Encodings::Layers(_) => 1,
+        }
+    }
+
+    /// Returns what its receiver can see of a source with `encodings` encodings.
+    pub(crate) fn demand(&self, encodings: u8) -> Demand {
+        match self.encodings {
+            Encodings::Best => Demand::up_to(&self.options, encodings),
+            Encodings::Only(encoding) | Encodings::Layers(encoding) => {
+                Demand::only(&self.options, encoding)
             }
-            Encodings::Best | Encodings::Only(_) => None,
         }
     }
 
     /// Returns the encoding whose keyframe the receiver waits for. `None` means any.
     pub(crate) fn encoding(&self) -> Option<u8> {
         match self.encodings {
-            Encodings::Only(encoding) => Some(encoding),
+            Encodings::Only(encoding) | Encodings::Layers(encoding) => Some(encoding),
             Encodings::Best => self.selector.encoding(),
         }
     }
@@ -162,10 +189,26 @@ pub(crate) fn write_packet(
     } else {
         packet.payload()
     };
-    let header_len = copy_header(packet, taken, out)?;
+    let header_len = write_head(packet, taken, (ssrc, pt), padded, out)?;
     let len = header_len + payload.len();
-    let (head, rest) = out.get_mut(..len)?.split_at_mut_checked(header_len)?;
+    let rest = out.get_mut(header_len..len)?;
     rest.copy_from_slice(payload);
+    if let Some(ids) = packet.ids {
+        ids.plus(taken.sent.ids_offset).write(packet.codec, rest);
+    }
+    Some((header_len, len))
+}
+
+/// Writes the header of a packet, with the source's extensions. Returns its length.
+pub(crate) fn write_head(
+    packet: &Packet,
+    taken: &Taken,
+    (ssrc, pt): (Ssrc, Pt),
+    padded: bool,
+    out: &mut [u8],
+) -> Option<usize> {
+    let header_len = copy_header(packet, taken, out)?;
+    let head = out.get_mut(..header_len)?;
     if let Some(first) = head.first_mut() {
         let padding = padded && packet.padding > 0;
         *first = *first & !0x20 | u8::from(padding) << 5;
@@ -179,10 +222,7 @@ pub(crate) fn write_packet(
     header::set_sequence(head, taken.sent.out.wire());
     header::set_timestamp(head, timestamp);
     header::set_ssrc(head, ssrc);
-    if let Some(ids) = packet.ids {
-        ids.plus(taken.sent.ids_offset).write(packet.codec, rest);
-    }
-    Some((header_len, len))
+    Some(header_len)
 }
 
 /// Copies the header, with the dependency descriptor for the receiver. Returns its length, which is

@@ -6,6 +6,7 @@ mod detached;
 mod ingests;
 mod legs;
 mod network;
+mod node_links;
 mod outlets;
 mod peers;
 mod routes;

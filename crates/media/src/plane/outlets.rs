@@ -72,7 +72,7 @@ impl MediaPlane {
         )
     }
 
-    fn add_outlet(
+    pub(super) fn add_outlet(
         &self,
         from: SourceRef,
         options: RouteOptions,

@@ -17,8 +17,9 @@ use crate::leg::{LegGates, LegId, LegRemote, LegStatus, LegTones, NewLeg};
 use crate::outlet::{Handed, NewOutlet, OutletEnd, Taken};
 use crate::{
     DataMessage, DataPayload, Encodings, ForwardOptions, IngestId, IngestOptions, IngestStatus,
-    KeyframeCache, KeyframeInterval, PeerEvent, PeerId, PeerStats, RouteId, RouteOptions,
-    SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket, TappedReport, TrackRef,
+    KeyframeCache, KeyframeInterval, PeerEvent, PeerId, PeerStats, RelayOptions, RelayedStream,
+    RouteId, RouteOptions, SourceRef, TalkDetection, Tapped, TappedMessage, TappedPacket,
+    TappedReport, TrackRef,
 };
 
 /// What was requested of a detached media plane.
@@ -40,6 +41,8 @@ pub struct Requested {
     pub ingests: Vec<RequestedIngest>,
     /// The present taps and forwarders. This holds taps open.
     pub outlets: Vec<RequestedOutlet>,
+    /// The streams of other nodes that are expected.
+    pub relayed: Vec<RelayedStream>,
     /// The present legs. This holds their sockets open.
     pub legs: Vec<RequestedLeg>,
     /// The ingests that are measured, and how.
@@ -182,7 +185,7 @@ impl RequestedOutlet {
                 Tapped::Packet(packet) => input.hand(packet) != Handed::Ended,
                 Tapped::Message(_) | Tapped::Report(_) => false,
             },
-            OutletEnd::Forward(_) => false,
+            OutletEnd::Forward(_) | OutletEnd::Link(_) => false,
         }
     }
 
@@ -190,8 +193,17 @@ impl RequestedOutlet {
     pub fn forward(&self) -> Option<ForwardOptions> {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         match &*end {
-            OutletEnd::Tap(_) | OutletEnd::Collect(_) => None,
+            OutletEnd::Tap(_) | OutletEnd::Collect(_) | OutletEnd::Link(_) => None,
             OutletEnd::Forward(forwarder) => Some(forwarder.options().clone()),
+        }
+    }
+
+    /// How it is sent to another node, if it is.
+    pub fn relay(&self) -> Option<RelayOptions> {
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*end {
+            OutletEnd::Tap(_) | OutletEnd::Collect(_) | OutletEnd::Forward(_) => None,
+            OutletEnd::Link(linked) => Some(linked.options()),
         }
     }
 }

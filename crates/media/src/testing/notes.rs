@@ -7,8 +7,8 @@ use portunus_graph::{PeerId, RouteId, SourceRef, TrackRef};
 use super::detached::{Requested, RequestedIngest, RequestedLeg, RequestedOutlet, RequestedRoute};
 use crate::LineStats;
 use crate::command::{
-    Command, IngestCommand, LegCommand, LegSetup, NewIngest, OutletCommand, PeerCommand,
-    RouteCommand, SourceCommand,
+    Command, IngestCommand, LegCommand, LegSetup, NewIngest, NodeLinkCommand, OutletCommand,
+    PeerCommand, RouteCommand, SourceCommand,
 };
 use crate::ingest::IngestMedia;
 use crate::leg::LegGates;
@@ -31,6 +31,12 @@ pub(crate) fn note(notes: &Notes, command: Command) {
         Command::Source(source, command) => note_source(&mut notes, source, command),
         Command::Ingest(command) => note_ingest(&mut notes, command),
         Command::Leg(command) => note_leg(&mut notes, command),
+        Command::NodeLink(NodeLinkCommand::Receive(stream)) => notes.relayed.push(stream),
+        Command::NodeLink(NodeLinkCommand::Forget(link, ssrc)) => {
+            notes
+                .relayed
+                .retain(|it| (it.link, it.ssrc) != (link, ssrc));
+        }
         Command::LineStats { peers, reply } => {
             notes.stats_asked += peers.len();
             let of = |peer: PeerId| {

@@ -10,6 +10,7 @@ use portunus_rtc::connection::Refusal;
 use super::load::Passed;
 use crate::LayerReason;
 use crate::ingest::Refused;
+use crate::node_link::LinkRefusal;
 use crate::sys::SendCounters;
 use crate::totals::{TcpTotals, WorkerTotals};
 
@@ -47,6 +48,8 @@ pub(crate) struct Counters {
     ingested_bytes: u64,
     /// By reason. The last one counts datagrams to disabled ingests.
     ingest_refused: [u64; Refused::COUNT + 1],
+    /// Datagrams of other nodes that were refused, by reason.
+    node_link_refused: [u64; LinkRefusal::COUNT],
     /// Messages that a data channel did not take.
     messages_dropped: u64,
     /// Changes of layers, by reason.
@@ -76,6 +79,7 @@ impl Counters {
             ingested_packets: 0,
             ingested_bytes: 0,
             ingest_refused: [0; Refused::COUNT + 1],
+            node_link_refused: [0; LinkRefusal::COUNT],
             messages_dropped: 0,
             layer_changes: [0; LayerReason::COUNT],
             logged_sending: SendCounters::default(),
@@ -93,6 +97,7 @@ impl Counters {
                 .map(Refused::name)
                 .into_iter()
                 .chain([DISABLED]),
+            LinkRefusal::ALL.map(LinkRefusal::name).into_iter(),
         )
     }
 
@@ -125,10 +130,12 @@ impl Counters {
         let refused = totals.refused.iter().map(|(_, total)| total);
         let layers = totals.layer_changes.iter().map(|(_, total)| total);
         let ingests = totals.ingest_refused.iter().map(|(_, total)| total);
+        let links = totals.node_link_refused.iter().map(|(_, total)| total);
         let by_kind = refused
             .zip(self.refused)
             .chain(layers.zip(self.layer_changes))
-            .chain(ingests.zip(self.ingest_refused));
+            .chain(ingests.zip(self.ingest_refused))
+            .chain(links.zip(self.node_link_refused));
         for (total, count) in datagrams.into_iter().chain(by_kind) {
             total.store(count, Relaxed);
         }
@@ -175,6 +182,13 @@ impl Counters {
     pub(super) fn ingest_refused(&mut self, why: Refused, datagrams: u64) {
         if let Some(count) = self.ingest_refused.get_mut(why.index()) {
             *count += datagrams;
+        }
+    }
+
+    /// Counts a refused datagram of another node.
+    pub(super) fn node_link_refused(&mut self, why: LinkRefusal) {
+        if let Some(count) = self.node_link_refused.get_mut(why as usize) {
+            *count += 1;
         }
     }
 

@@ -17,6 +17,8 @@ mod ingests;
 mod legs;
 mod load;
 mod network;
+mod node_link_intake;
+mod node_links;
 mod other_workers;
 mod outbox;
 mod outlets;
@@ -64,6 +66,7 @@ use legs::Legs;
 use load::Load;
 pub(crate) use load::SharedLoad;
 use network::{Allocation, Network};
+use node_links::NodeLinks;
 use other_workers::OtherWorkers;
 pub(crate) use other_workers::Rings;
 use outbox::Outbox;
@@ -122,6 +125,8 @@ pub(crate) struct Worker {
     legs: Legs,
     /// Destinations of packets other than peers.
     outlets: Outlets,
+    /// The links to other nodes.
+    node_links: NodeLinks,
     /// Threads that feed ingests.
     thread_feeds: Vec<ThreadFeedEnd>,
     /// Datagrams that came by the sockets of other workers.
@@ -178,6 +183,7 @@ impl Worker {
             ingests: Ingests::new(index, parts.ingest_count),
             legs: Legs::new(index, clock),
             outlets: Outlets::new(clock),
+            node_links: NodeLinks::new(index, clock),
             thread_feeds: Vec::new(),
             handover,
             handshakes: Handshakes::default(),
@@ -206,6 +212,7 @@ impl Worker {
             self.legs.note_ready(&ready);
             self.network.pipes.note_ready(&ready);
             self.outlets.note_ready(&ready);
+            self.node_links.note_ready(&ready);
             more = self.turn(&mut batch)?;
         }
         Ok(())
@@ -228,6 +235,7 @@ impl Worker {
         self.handover.send(&self.others);
         more |= self.receive_relayed(batch);
         more |= self.receive_pipes(now);
+        more |= self.receive_node_links(batch, now);
         more |= self.receive_ingests(batch, now);
         more |= self.receive_legs(batch, now);
         more |= self.outlets.receive(batch, &mut self.graph, now);
@@ -239,11 +247,14 @@ impl Worker {
         self.poll_touched(now);
         self.run_turn(now);
         self.ingests.send_feedback(now);
+        self.send_node_link_feedback();
+        self.run_node_links(now);
         self.run_legs(now);
         self.outlets.report(&self.graph, now);
         // Sends all of it.
         self.network.flush();
         self.outlets.flush();
+        self.node_links.flush();
         more |= self.flush_pipes(now);
         self.others.wake();
         self.outbox.flush();
@@ -355,8 +366,8 @@ impl Worker {
             if !holds {
                 self.graph
                     .pass_on(*key, &mut self.others, &mut self.counters);
-                let registry = self.poller.registry();
-                self.outlets.feed(*key, &mut self.graph, registry, now);
+                let with = (self.poller.registry(), &mut self.node_links);
+                self.outlets.feed(*key, &mut self.graph, with, now);
                 self.legs.feed(*key, &mut self.graph, now);
                 self.graph.make_ready(*key);
             }
@@ -423,6 +434,7 @@ impl Worker {
         let worker = self.others.index();
         let sending = self.outlets.counted(self.network.counters());
         let sending = self.legs.counted(sending);
+        let sending = self.node_links.counted(sending);
         self.counters.events_dropped(self.outbox.dropped());
         self.counters.handed_over(self.handover.counted());
         self.counters.publish(sending);
@@ -443,6 +455,7 @@ impl Worker {
             self.ingests.timeout(),
             self.legs.timeout(),
             self.outlets.timeout(),
+            self.node_links.timeout(),
             self.network.pipes.timeout(),
             self.network.turn.timeout(),
         ];

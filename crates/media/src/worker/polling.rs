@@ -32,6 +32,7 @@ impl Worker {
         }
         self.graph.ask_at_intervals(&mut self.peers, now);
         self.ask_for_keyframes(now);
+        self.update_demands();
     }
 
     /// Polls all peers that have something to do, and sets their timers.
@@ -205,8 +206,9 @@ impl Worker {
                 if !self.outlets.are_none()
                     && let Some(key) = self.messages_of(slot)
                 {
-                    let graph = (&mut self.graph, self.poller.registry());
-                    self.outlets.feed_message(key, &message, graph, now);
+                    let graph = &mut self.graph;
+                    let with = (self.poller.registry(), &mut self.node_links);
+                    self.outlets.feed_message(key, &message, graph, with, now);
                 }
                 if !self.take_message(slot, &message, now) {
                     self.outbox.send(id, Event::Data(message));

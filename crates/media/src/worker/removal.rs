@@ -64,7 +64,8 @@ impl Worker {
         let (peers, others) = (&mut self.peers, &self.others);
         if !self.graph.remove_route(id, peers, others, now) {
             let registry = self.poller.registry();
-            self.outlets.remove(id, &mut self.graph, registry);
+            let with = (registry, &mut self.node_links);
+            self.outlets.remove(id, &mut self.graph, with);
         }
     }
 
@@ -82,7 +83,8 @@ impl Worker {
             self.remove_route(route, now);
         }
         let registry = self.poller.registry();
-        self.outlets.end_all(key, &mut self.graph, registry);
+        let with = (registry, &mut self.node_links);
+        self.outlets.end_all(key, &mut self.graph, with);
         self.legs.end_all(key, &mut self.graph);
         self.graph.remove_source(is, &mut self.peers);
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::Worker;
 use crate::PeerId;
+use crate::sys::SendCounters;
 
 impl Worker {
     /// Keeps datagrams for [`Worker::take_kept`] instead of sending them.
@@ -20,6 +21,34 @@ impl Worker {
     /// Returns the datagrams kept since the last call.
     pub(crate) fn take_kept(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         self.network.take_kept()
+    }
+
+    /// Keeps datagrams to other nodes for [`Worker::take_kept_for_nodes`] instead of sending them.
+    pub(crate) fn keep_for_nodes(&mut self) {
+        self.node_links.keep();
+    }
+
+    /// Drops datagrams to other nodes instead of sending them.
+    pub(crate) fn drop_for_nodes(&mut self) {
+        self.node_links.drop();
+    }
+
+    /// The number of datagrams sent to other nodes so far.
+    pub(crate) fn sent_to_nodes(&self) -> u64 {
+        let nothing = SendCounters::default();
+        self.node_links.counted(nothing).datagrams
+    }
+
+    /// Sends what is due to other nodes.
+    pub(crate) fn run_for_nodes(&mut self, now: Instant) {
+        self.ingests.send_feedback(now);
+        self.send_node_link_feedback();
+        self.run_node_links(now);
+    }
+
+    /// Returns the datagrams to other nodes kept since the last call.
+    pub(crate) fn take_kept_for_nodes(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+        self.node_links.take_kept()
     }
 
     /// Takes a datagram of an ingest.
@@ -66,6 +95,7 @@ impl Worker {
     /// Ends a turn.
     pub(crate) fn flush(&mut self) {
         self.network.flush();
+        self.node_links.flush();
     }
 
     /// The peer whose datagrams come from an address.

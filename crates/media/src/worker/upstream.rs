@@ -34,6 +34,21 @@ impl Worker {
         }
     }
 
+    /// Reports what viewers can see of sources that are sent on demand, where that has changed.
+    pub(super) fn update_demands(&mut self) {
+        while let Some(key) = self.graph.next_demanded() {
+            let Some(source) = self.graph.source(key) else {
+                continue;
+            };
+            let routes = self.graph.demand_of_routes(key);
+            let outlets = self.outlets.demand(source);
+            let demand = routes.union(outlets).union(self.legs.demand(source));
+            if let Some((ingest, all)) = self.graph.set_demand(key, demand, &self.others) {
+                self.ingests.report_demand(ingest, all);
+            }
+        }
+    }
+
     fn ask_publisher(&mut self, track: TrackRef, encoding: u8, now: Instant) {
         let ask = |peer: &mut Connection, media| peer.request_keyframe(media, encoding, now);
         let asked = guarded(|| self.peers.ask(track, ask));

@@ -87,7 +87,7 @@ impl Publications {
         };
         let (substream, own) = match encodings {
             Encodings::Best => (None, Some(Ssrc(stream_id))),
-            Encodings::Only(n) => (Some(n).filter(|n| *n > 0), None),
+            Encodings::Only(n) | Encodings::Layers(n) => (Some(n).filter(|n| *n > 0), None),
         };
         let options = ForwardOptions {
             encodings,

@@ -7,6 +7,7 @@ mod keyframes;
 mod origin;
 mod placeholder;
 mod recording;
+mod relayed;
 mod remote;
 mod settings;
 mod stream;
@@ -26,6 +27,7 @@ pub(crate) use origin::Origin;
 pub(crate) use placeholder::{dummy_streams, placeholder};
 pub use recording::FileNames;
 pub(crate) use recording::Recorded;
+pub use relayed::{Relayed, RelayedStream};
 pub use remote::{MAX_STREAMS, Place, Remote, RemotePublication};
 pub use settings::{Configure, LineWish, RecordChange, StreamDescription, StreamSetting};
 pub(crate) use stream::Layering;
@@ -254,10 +256,12 @@ impl Publication {
         joint.file_names().into_iter().next().filter(|_| is_in)
     }
 
-    /// Closes the ports of media from another server.
+    /// Closes the ports of media from another server, and releases that from another node.
     pub(crate) fn close(&self) {
-        if let Origin::Remote(remote) = &self.origin {
-            remote.close();
+        match &self.origin {
+            Origin::Remote(remote) => remote.close(),
+            Origin::Relayed(relayed) => relayed.close(),
+            Origin::Client(_) | Origin::Dummy => {}
         }
     }
 }

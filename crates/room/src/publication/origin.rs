@@ -5,8 +5,8 @@ use std::sync::Arc;
 use portunus_media::{MediaPlane, SourceRef};
 use portunus_rtp::Mid;
 
-use super::Remote;
 use super::stream::AudioMonitor;
+use super::{Relayed, Remote};
 use crate::Connection;
 
 /// The origin of a participant's media.
@@ -16,6 +16,8 @@ pub(crate) enum Origin {
     Client(Arc<dyn Connection>),
     /// Another server, which sends RTP.
     Remote(Remote),
+    /// A client at another node of the cluster.
+    Relayed(Relayed),
     /// None: a placeholder publisher sends nothing.
     Dummy,
 }
@@ -26,6 +28,7 @@ impl Origin {
         match self {
             Origin::Client(connection) => connection.track(mid).map(SourceRef::Track),
             Origin::Remote(remote) => remote.source(mid).map(SourceRef::Ingest),
+            Origin::Relayed(relayed) => relayed.source(mid).map(SourceRef::Ingest),
             Origin::Dummy => None,
         }
     }
@@ -58,6 +61,7 @@ impl Origin {
                 }
             }
             Origin::Remote(remote) => remote.listen(mid, after.talking, after.speech),
+            Origin::Relayed(relayed) => relayed.listen(mid, after.talking, after.speech),
             Origin::Dummy => {}
         }
     }

@@ -235,7 +235,7 @@ impl Publication {
             Origin::Client(connection) => {
                 connection.record_jointly(spec, of.client(settings, None))
             }
-            Origin::Remote(_) | Origin::Dummy => {
+            Origin::Remote(_) | Origin::Relayed(_) | Origin::Dummy => {
                 let started = means.recorder.joint(means.media, spec);
                 started.inspect_err(|error| of.failed(error)).ok()
             }

@@ -194,6 +194,7 @@ impl Publications {
     pub(crate) fn mid_of(&self, id: &PersonId, ingest: IngestId) -> Option<Mid> {
         match &self.by_feed.get(id)?.origin {
             Origin::Remote(remote) => remote.mid_of(ingest),
+            Origin::Relayed(relayed) => Self::mid_of_relayed(relayed, ingest),
             Origin::Client(_) | Origin::Dummy => None,
         }
     }

@@ -258,5 +258,6 @@ impl Stream {
         self.audio = old.audio;
         self.keyframes = old.keyframes;
         self.forwarders = old.forwarders;
+        self.far_layer = old.far_layer;
     }
 }

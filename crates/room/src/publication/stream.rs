@@ -30,6 +30,8 @@ pub struct Stream {
     pub(super) keyframes: Keyframes,
     pub(super) recording: Option<Recording>,
     pub(super) forwarders: Vec<Forwarder>,
+    /// The highest layer that anybody at other nodes can see.
+    pub(crate) far_layer: Option<u8>,
 }
 
 /// The format of a stream, as its publisher has negotiated it.
@@ -144,6 +146,7 @@ impl Stream {
             keyframes: Keyframes::default(),
             recording: None,
             forwarders: Vec::new(),
+            far_layer: None,
         }
     }
 

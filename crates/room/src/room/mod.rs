@@ -10,6 +10,7 @@ mod departures;
 mod notifications;
 mod publications;
 mod relay;
+mod relayed;
 mod remote;
 mod speech;
 mod subscriptions;
@@ -179,14 +180,17 @@ impl State {
         self.subscriptions.receivers(feed, stream)
     }
 
-    /// Returns the highest layer of a stream that anybody receives, or `None` if nobody does. A
-    /// recording counts as the highest one.
+    /// Returns the highest layer of a stream that anybody receives, here or at other nodes, or
+    /// `None` if nobody does. A recording counts as the highest one.
     pub fn wanted_layer(&self, feed: &PersonId, stream: &Stream) -> Option<u8> {
         let publication = self.publications.get(feed)?;
         let is_kept = publication.recorded(stream).is_some() || stream.is_forwarded();
         match is_kept {
             true => Some(u8::MAX),
-            false => self.subscriptions.wanted_layer(feed, stream),
+            false => {
+                let here = self.subscriptions.wanted_layer(feed, stream);
+                here.max(stream.far_layer)
+            }
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) enum Party {
     Client(Arc<dyn Connection>),
     /// Another server, for one of its participants.
     Remote,
+    /// A client at another node of the cluster.
+    Elsewhere,
     /// Nobody: it is a placeholder for later publishers.
     Dummy,
 }
@@ -97,7 +99,7 @@ impl Participant {
     pub fn connection(&self) -> Option<&Arc<dyn Connection>> {
         match &self.party {
             Party::Client(connection) => Some(connection),
-            Party::Remote | Party::Dummy => None,
+            Party::Remote | Party::Elsewhere | Party::Dummy => None,
         }
     }
 
@@ -109,6 +111,11 @@ impl Participant {
     /// Returns whether another server sends its media.
     pub const fn is_remote(&self) -> bool {
         matches!(self.party, Party::Remote)
+    }
+
+    /// Returns whether its client is at another node of the cluster.
+    pub const fn is_elsewhere(&self) -> bool {
+        matches!(self.party, Party::Elsewhere)
     }
 
     /// Returns whether it is a placeholder.

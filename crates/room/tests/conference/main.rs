@@ -8,6 +8,7 @@
 )]
 
 mod crowd;
+mod elsewhere;
 mod forwarders;
 mod moderation;
 mod own_offers;

@@ -10,6 +10,7 @@
 mod joining;
 #[cfg(test)]
 mod redirecting;
+mod relaying;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

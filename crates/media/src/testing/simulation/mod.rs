@@ -8,6 +8,7 @@
 
 mod camera;
 mod figures;
+mod nodes;
 mod picture;
 mod requests;
 mod run;
@@ -30,10 +31,12 @@ use portunus_sdp::negotiated::{
 
 use super::bare::{Bare, together};
 use crate::command::{Command, PeerCommand, RouteCommand, SourceCommand};
-use crate::{Event, KeyframeCache, RouteOptions, TrackRef};
+use crate::{Event, KeyframeCache, RouteOptions, SourceRef, TrackRef};
 use crate::{PeerId, RouteId};
+use nodes::Nodes;
 
 pub use camera::Camera;
+pub use nodes::{Crossing, FarCamera, NodePath};
 pub use watcher::{Seen, Watcher};
 
 const TICK: Duration = Duration::from_millis(1);
@@ -66,6 +69,8 @@ pub struct Simulation {
     up: VecDeque<(Instant, SocketAddr, Vec<u8>)>,
     /// The datagrams that arrive in this turn.
     due: Vec<(SocketAddr, Vec<u8>)>,
+    /// The link between two nodes, if the first workers are nodes.
+    nodes: Option<Nodes>,
     seed: u64,
     next_id: u64,
 }
@@ -128,6 +133,7 @@ impl Simulation {
             clients: HashMap::new(),
             up: VecDeque::new(),
             due: Vec::new(),
+            nodes: None,
             seed,
             next_id: 0,
         };
@@ -225,12 +231,31 @@ impl Simulation {
         let ssrc = 1_000 * peer.serial as u32;
         let codec = self.cameras[camera].codec;
         let mut lines = vec![video_line("0", ssrc, codec), audio("1", ssrc + 600)];
-        let mut sources = vec![(camera, "0"), (camera, "1")];
+        let mut sources = vec![self.track(camera, "0"), self.track(camera, "1")];
         for (number, camera) in (2..).zip(further) {
             let codec = self.cameras[*camera].codec;
             lines.push(video_line(&number.to_string(), ssrc + 20 * number, codec));
-            sources.push((*camera, "0"));
+            sources.push(self.track(*camera, "0"));
         }
+        self.watch_sources((peer, address), lines, sources, link, streams, change)
+    }
+
+    /// The source of an m-line of a camera.
+    fn track(&self, camera: usize, mid: &str) -> SourceRef {
+        let peer = self.camera_peer(camera);
+        let mid = Mid::new(mid).expect("a valid mid");
+        TrackRef { peer, mid }.into()
+    }
+
+    fn watch_sources(
+        &mut self,
+        (peer, address): (PeerId, SocketAddr),
+        mut lines: Vec<NegotiatedMedia>,
+        sources: Vec<SourceRef>,
+        link: usize,
+        streams: StreamConfig,
+        change: impl Fn(&mut NegotiatedMedia),
+    ) -> usize {
         for line in &mut lines {
             (line.send, line.recv) = (true, false);
             change(line);
@@ -245,15 +270,11 @@ impl Simulation {
         };
         let told = connection.negotiate(&negotiated, self.now);
         told.expect("a valid description");
-        let routes = lines.iter().zip(sources).map(|(line, (camera, mid))| {
+        let routes = lines.iter().zip(sources).map(|(line, from)| {
             self.next_id += 1;
             let route = RouteId {
                 worker: peer.worker,
                 serial: 1_000_000 + self.next_id,
-            };
-            let from = TrackRef {
-                peer: self.camera_peer(camera),
-                mid: Mid::new(mid).expect("a valid mid"),
             };
             let to = TrackRef {
                 peer,
@@ -262,7 +283,7 @@ impl Simulation {
             let added = Command::Route(
                 route,
                 RouteCommand::Add {
-                    from: from.into(),
+                    from,
                     to,
                     options: RouteOptions::default(),
                 },

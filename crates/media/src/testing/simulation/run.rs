@@ -28,7 +28,20 @@ impl Simulation {
     /// Runs a turn of a worker.
     fn turn(&mut self, index: usize) {
         self.collect_up(index);
-        let Bare { worker, local, .. } = &mut self.workers[index];
+        self.take_turn(index);
+        self.take_of_node(index);
+        let worker = &mut self.workers[index].worker;
+        for (to, datagram) in worker.take_kept() {
+            if let Some(client) = self.clients.get(&to) {
+                let link = &mut self.links[client.link];
+                let bytes = bytes_on_link(&datagram);
+                link.bottleneck.send(self.now, bytes, (to, datagram));
+            }
+        }
+    }
+
+    fn take_turn(&mut self, index: usize) {
+        let Bare { worker, .. } = &mut self.workers[index];
         let now = self.now;
         (self.at_work)(true);
         let passed = worker.count_passed();
@@ -36,6 +49,8 @@ impl Simulation {
         let _ = worker.take_passed(&passed, now);
         worker.take_handshakes(now);
         (self.at_work)(false);
+        self.deliver_to_node(index);
+        let Bare { worker, local, .. } = &mut self.workers[index];
         for (from, datagram) in self.due.iter_mut().filter(|(_, data)| is_check(data)) {
             worker.take_datagram(now, *local, *from, datagram);
         }
@@ -47,13 +62,6 @@ impl Simulation {
         worker.run_timers(now);
         worker.poll_touched(now);
         (self.at_work)(false);
-        for (to, datagram) in worker.take_kept() {
-            if let Some(client) = self.clients.get(&to) {
-                let link = &mut self.links[client.link];
-                let bytes = bytes_on_link(&datagram);
-                link.bottleneck.send(now, bytes, (to, datagram));
-            }
-        }
     }
 
     fn deliver_down(&mut self) {

@@ -36,6 +36,7 @@ impl Worker {
 
     pub(in crate::worker) fn remove_ingest(&mut self, ingest: IngestId, now: Instant) {
         if self.ingests.remove(ingest, self.poller.registry()) {
+            self.node_links.forget_ingest(ingest);
             self.end_source(ingest.into(), now);
         }
     }

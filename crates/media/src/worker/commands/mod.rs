@@ -3,6 +3,7 @@
 mod ingests;
 mod legs;
 mod network;
+mod node_links;
 mod peers;
 mod routes;
 mod sources;
@@ -40,6 +41,7 @@ impl Worker {
             Command::Ingest(command) => self.take_ingest_command(command, now),
             Command::Leg(command) => self.take_leg_command(command, now),
             Command::Network(command) => self.take_network_command(command, now),
+            Command::NodeLink(command) => self.take_node_link_command(command, now),
             Command::LineStats { peers, reply } => {
                 // The caller may be gone: then nobody needs the answer.
                 let _ = reply.send(self.peers.line_figures(peers, &self.graph, now));

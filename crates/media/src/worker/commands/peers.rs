@@ -113,6 +113,7 @@ impl Worker {
                 encodings: media.rids.len().max(media.remote_ssrcs.len()).clamp(1, 3) as u8,
                 messages: None,
                 keep: None,
+                on_demand: false,
             };
             let is = SourceRef::Track(track);
             let key = self.graph.source_of(is, &mut self.peers);

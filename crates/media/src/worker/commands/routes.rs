@@ -28,8 +28,8 @@ impl Worker {
         match command {
             OutletCommand::Add(outlet) => {
                 let graph = (&mut self.graph, &mut self.peers);
-                let registry = self.poller.registry();
-                self.outlets.add(*outlet, graph, registry, now);
+                let with = (self.poller.registry(), &mut self.node_links);
+                self.outlets.add(*outlet, graph, with, now);
             }
             OutletCommand::RequestKeyframe(outlet) => {
                 self.outlets.ask_keyframe(outlet, &mut self.graph);

@@ -48,6 +48,11 @@ impl Worker {
                     self.viewer_takes(key, bitrate, now);
                 }
             }
+            SourceCommand::SetDemand { worker, demand } => {
+                if let Some(key) = key {
+                    graph.take_demand(key, worker, demand);
+                }
+            }
             SourceCommand::SetLimit { worker, limit } => {
                 graph.take_limit(source, worker, limit, peers, now);
             }

@@ -1,5 +1,6 @@
 //! The media graph of a worker: its sources and routes, their fresh packets, and pending requests.
 
+mod demands;
 mod intervals;
 mod limits;
 mod route;
@@ -41,6 +42,8 @@ pub(super) struct Graph {
     ready: Vec<Ready>,
     /// Sources whose limits may have changed.
     limited: Vec<SourceKey>,
+    /// Sources whose receivers may see more or less than before.
+    demanded: Vec<SourceKey>,
     /// Sources and encodings of which a keyframe is needed.
     keyframes: VecDeque<(SourceKey, u8)>,
     intervals: Intervals,
@@ -62,6 +65,7 @@ impl Graph {
             fresh: Vec::new(),
             ready: Vec::new(),
             limited: Vec::new(),
+            demanded: Vec::new(),
             keyframes: VecDeque::new(),
             intervals: Intervals::default(),
             nack_queue: MediaSettings::NACK_QUEUE,

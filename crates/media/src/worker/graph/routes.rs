@@ -74,6 +74,7 @@ impl Graph {
             if of.routes.len() > MANY && of.limit.is_some() {
                 self.note_limited(source);
             }
+            self.note_demand(source);
         }
         if let Some(peer) = peers.slot(to.peer).and_then(|slot| peers.get_mut(slot)) {
             peer.routes.push(slot);
@@ -137,6 +138,9 @@ impl Graph {
         peers: &mut Peers,
         now: Instant,
     ) -> bool {
+        if let Some(source) = self.routes.get(slot).map(|route| route.source) {
+            self.note_demand(source);
+        }
         let Some(route) = self.routes.get_mut(slot) else {
             return false;
         };
@@ -147,6 +151,7 @@ impl Graph {
             route.wanted = wanted;
             route.selector.retarget();
         }
+
         if let Some(peer) = peers.slot(route.to.peer) {
             peers.adapt_soon(peer, now);
         }
@@ -196,6 +201,7 @@ impl Graph {
         }
         if let Some(source) = self.sources.get_mut(key.0) {
             source.routes.push(slot);
+            self.note_demand(key);
         }
         self.leave_source(slot, before, others);
     }
@@ -219,6 +225,7 @@ impl Graph {
         if are_many {
             self.note_limited(key);
         }
+        self.note_demand(key);
         if from.worker() != self.worker {
             let worker = self.worker;
             others.send(
@@ -253,6 +260,7 @@ impl Graph {
             );
         }
         self.sources.get_mut(key.0)?.legs.push(leg);
+        self.note_demand(key);
         Some(key)
     }
 
@@ -274,6 +282,7 @@ impl Graph {
             source.forget();
         }
         let unused = source.routes.is_empty() && source.legs.is_empty();
+        self.note_demand(key);
         if from.worker() != self.worker {
             let worker = self.worker;
             others.send(

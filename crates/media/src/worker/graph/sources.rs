@@ -193,6 +193,8 @@ impl Graph {
             source.forget();
         }
         if is_gone {
+            source.demands.retain(|(of, _)| *of != worker);
+            self.note_demand(key);
             self.take_limit(from, worker, None, peers, now);
         }
     }
@@ -245,8 +247,10 @@ impl Graph {
     /// Sets the format of a source of another worker, if there still is a route from it.
     pub(in crate::worker) fn take_format(&mut self, is: SourceRef, format: SourceFormat) {
         let key = self.key(is);
-        if let Some(source) = key.and_then(|key| self.sources.get_mut(key.0)) {
+        let Some(key) = key else { return };
+        if let Some(source) = self.sources.get_mut(key.0) {
             source.set_format(format);
+            self.note_demand(key);
         }
     }
 
@@ -261,11 +265,8 @@ impl Graph {
         let Some(source) = self.sources.get(key.0) else {
             return;
         };
-        // Fresh packets are passed on when they are relayed.
-        let held = source.fresh.first().map(|packet| packet.seq);
-        let cached = source.cached().iter();
-        let cached = cached.take_while(|packet| held.is_none_or(|held| packet.seq < held));
         if !source.cached().is_empty() {
+            let cached = source.cached_before_fresh();
             others.pass(worker, source.is, cached, counters);
         }
     }

@@ -2,8 +2,11 @@
 
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
 use super::Ingests;
 use crate::ingest::{IngestId, Remote};
+use crate::node_link::NodeLinkId;
 
 /// When feedback for senders is due.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,6 +17,18 @@ pub(super) enum FeedbackDue {
     /// Not before something changes.
     Never,
     At(Instant),
+}
+
+/// RTCP of an ingest for another node.
+#[derive(Debug)]
+pub(in crate::worker) struct NodeFeedback {
+    pub(in crate::worker) link: NodeLinkId,
+    /// The worker of the other node.
+    pub(in crate::worker) far: u16,
+    /// A compound that begins with our SSRC.
+    pub(in crate::worker) compound: SmallVec<[u8; 64]>,
+    /// The number of keyframe requests in it.
+    pub(in crate::worker) keyframes: u64,
 }
 
 /// Room for the feedback to one sender.
@@ -78,6 +93,12 @@ impl Ingests {
                     }
                 }
                 (Remote::Leg, ..) if feedback.keyframes > 0 => self.asked.push(ingest.id),
+                (Remote::Node(link, far), ..) => self.for_nodes.push(NodeFeedback {
+                    link,
+                    far,
+                    compound: SmallVec::from_slice(out),
+                    keyframes: feedback.keyframes,
+                }),
                 (Remote::Address(_) | Remote::Feed | Remote::Leg, ..) => {}
             }
             if let Some(due) = ingest.upstream.poll_timeout(now) {
@@ -85,6 +106,19 @@ impl Ingests {
             }
         }
         self.feedback_due = next.map_or(FeedbackDue::Never, FeedbackDue::At);
+    }
+
+    /// Takes the next feedback for another node.
+    pub(in crate::worker) fn next_node_feedback(&mut self) -> Option<NodeFeedback> {
+        self.for_nodes.pop()
+    }
+
+    /// Requests a keyframe of the ingest in a slot.
+    pub(in crate::worker) fn want_keyframe_of(&mut self, slot: usize, encoding: u8) {
+        if let Some(ingest) = self.slots.get_mut(slot) {
+            ingest.upstream.want_keyframe(encoding);
+            self.changed();
+        }
     }
 
     /// Takes the next ingest of a leg of which a keyframe is needed.

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Registry, Token};
-use portunus_graph::{ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey};
+use portunus_graph::{
+    Demand, ENCODINGS, Inspector, MessageKind, Messages, SourceFormat, SourceKey,
+};
 use portunus_rtp::{ExtensionKind, ExtensionMap, Ssrc};
 use slab::Slab;
 use smallvec::SmallVec;
@@ -26,10 +28,11 @@ use crate::ingest::{
     ParameterSets, Protection, Refusals, Remote, SharedSocket, Skew, Upstream,
 };
 use crate::leg::LegPayload;
+use crate::node_link::{IngestDemand, NodeLinkId};
 use crate::sys::enable_gro;
 use crate::{KeyframeCache, SourceRef};
 
-use feedback::FeedbackDue;
+use feedback::{FeedbackDue, NodeFeedback};
 pub(super) use intake::{Intake, OwnHead};
 
 /// The first of the poll's tokens for sockets of ingests.
@@ -53,6 +56,8 @@ pub(super) struct Ingests {
     feedback_due: FeedbackDue,
     /// Ingests of legs of which keyframes are needed.
     asked: Vec<IngestId>,
+    /// Feedback for other nodes.
+    for_nodes: Vec<NodeFeedback>,
     /// The number of present and coming ingests, by which workers are chosen.
     count: Arc<AtomicUsize>,
 }
@@ -121,6 +126,8 @@ struct Ingest {
     /// Measures audio levels, if wanted.
     levels: Option<Box<IngestLevels>>,
     feed: Option<PacketReceiver>,
+    /// Reports what viewers can see, if another node sends it.
+    demand: Option<IngestDemand>,
     ports: SmallVec<[usize; 4]>,
     /// The socket for reports.
     rtcp: Option<usize>,
@@ -150,6 +157,7 @@ impl Ingests {
             fed: Vec::new(),
             feedback_due: FeedbackDue::default(),
             asked: Vec::new(),
+            for_nodes: Vec::new(),
             count,
         }
     }
@@ -216,6 +224,7 @@ impl Ingests {
                     encodings,
                     messages: None,
                     keep: None,
+                    on_demand: matches!(options.feed, IngestFeed::Node(_)),
                 };
                 (format.clock_rate, format)
             }
@@ -234,6 +243,7 @@ impl Ingests {
                     encodings: 1,
                     messages: Some(messages),
                     keep: None,
+                    on_demand: false,
                 };
                 (format.clock_rate, format)
             }
@@ -263,6 +273,7 @@ impl Ingests {
             upstream_changed: false,
             levels: None,
             feed: None,
+            demand: None,
             ports: SmallVec::new(),
             rtcp: None,
         });
@@ -287,6 +298,11 @@ impl Ingests {
                 }
             }
             IngestFeed::Thread => {}
+            IngestFeed::Node(feed) => {
+                if let Some(ingest) = self.slots.get_mut(slot) {
+                    ingest.demand = Some(IngestDemand::new(id, feed.reports));
+                }
+            }
             IngestFeed::Packets(feed) => {
                 if let Some(inbox) = others.own_inbox() {
                     feed.attach(Arc::clone(inbox.wakeup()));
@@ -388,6 +404,37 @@ impl Ingests {
     /// Returns the slot of an ingest.
     pub(super) fn slot(&self, id: IngestId) -> Option<usize> {
         self.by_id.get(&id).copied()
+    }
+
+    /// Takes a stream of another node as an encoding of an ingest. Its feedback goes to `far` with
+    /// our SSRC `own`. Returns its slot and its clock rate, or `None` if there is no such ingest.
+    pub(super) fn join_link(
+        &mut self,
+        id: IngestId,
+        encoding: u8,
+        ssrc: Ssrc,
+        far: (NodeLinkId, u16),
+        own: Ssrc,
+    ) -> Option<(usize, u32)> {
+        let slot = self.slot(id)?;
+        let ingest = self.slots.get_mut(slot)?;
+        let IngestMedia::Rtp(media) = &ingest.media else {
+            return None;
+        };
+        let clock_rate = media.clock_rate;
+        ingest.upstream.join_link(far, own);
+        ingest.upstream.set_ssrc(encoding, ssrc);
+        ingest.status.latch();
+        self.changed();
+        Some((slot, clock_rate))
+    }
+
+    /// Reports what the viewers of an ingest can see, if another node sends it.
+    pub(super) fn report_demand(&self, id: IngestId, demand: Demand) {
+        let ingest = self.slot(id).and_then(|slot| self.slots.get(slot));
+        if let Some(of) = ingest.and_then(|ingest| ingest.demand.as_ref()) {
+            of.report(demand);
+        }
     }
 
     /// Sets the payload types of an ingest of a leg, the main one first.

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Registry, Token};
-use portunus_graph::SourceKey;
+use portunus_graph::{Demand, Source, SourceKey};
 use portunus_rtc::streams::NtpClock;
 use portunus_sdp::negotiated::Codec;
 use slab::Slab;
@@ -315,6 +315,9 @@ impl Legs {
         }
         let key = leg.key();
         leg.state.set_options(options, key);
+        if let Some(key) = key {
+            graph.note_demand(key);
+        }
         self.want_keyframe(slot, graph);
     }
 
@@ -419,6 +422,16 @@ impl Legs {
             Some(encoding) => graph.want_keyframe(key, encoding),
             None => graph.want_keyframes(key),
         }
+    }
+
+    /// Returns what the legs of a source can see.
+    pub(super) fn demand(&self, source: &Source) -> Demand {
+        let legs = source.legs.iter().filter_map(|slot| self.slots.get(*slot));
+        let demands = legs.map(|leg| {
+            let encodings = source.format.encodings;
+            Demand::up_to(leg.state.options(), encodings)
+        });
+        demands.fold(Demand::NOTHING, Demand::union)
     }
 
     /// Adds what legs have sent to `others`.

@@ -1,6 +1,7 @@
 //! The outlets of a worker's sources: added, changed, fed and removed.
 
 mod forwarding;
+mod links;
 
 use std::collections::HashMap;
 use std::mem;
@@ -8,18 +9,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::Registry;
-use portunus_graph::{Packet, SourceFormat, SourceKey};
+use portunus_graph::{Demand, Packet, Source, SourceFormat, SourceKey};
 use portunus_rtc::streams::NtpClock;
 use slab::Slab;
 use smallvec::SmallVec;
 
 use super::graph::Graph;
+use super::node_links::NodeLinks;
 use super::peers::Peers;
 use crate::RouteId;
 use crate::outlet::{Cut, Handed, NewOutlet, OutletEnd};
 use crate::{DataMessage, DataPayload, RouteOptions, TappedMessage, TappedPacket};
 
 use forwarding::{ForwardOut, Forwarding};
+pub(super) use links::Asked;
+use links::feed_link;
 
 /// All outlets of a worker, and the network side of forwarders. Invariants:
 ///
@@ -66,7 +70,7 @@ impl Outlets {
         &mut self,
         new: NewOutlet,
         (graph, peers): (&mut Graph, &mut Peers),
-        registry: &Registry,
+        (registry, links): (&Registry, &mut NodeLinks),
         now: Instant,
     ) {
         let NewOutlet {
@@ -87,6 +91,12 @@ impl Outlets {
                 (options.rtcp.clone(), options.after)
             }
             OutletEnd::Tap(_) | OutletEnd::Collect(_) => (None, None),
+            // Its numbers are free of those of the source, as SRTP needs numbers below 2^15 first.
+            OutletEnd::Link(_) => (None, None),
+        };
+        let on_link = match &end {
+            OutletEnd::Link(linked) => Some((linked.link(), (linked.ssrc(), linked.far()))),
+            OutletEnd::Forward(_) | OutletEnd::Tap(_) | OutletEnd::Collect(_) => None,
         };
         let slot = self.slots.insert(Outlet {
             id,
@@ -101,6 +111,12 @@ impl Outlets {
         }
         if let Some(source) = graph.source_mut(source) {
             source.outlets.push(slot);
+        }
+        graph.note_demand(source);
+        if let Some((link, stream)) = on_link
+            && (!links.join(link, stream, slot, now) || self.prime(slot, graph, links, now))
+        {
+            return;
         }
         if open {
             self.want_keyframe(slot, graph);
@@ -127,6 +143,7 @@ impl Outlets {
         let Some(outlet) = self.slots.get_mut(slot) else {
             return;
         };
+        graph.note_demand(outlet.source);
         if outlet.cut.set_options(outlet.source, options) {
             self.want_keyframe(slot, graph);
         }
@@ -159,10 +176,17 @@ impl Outlets {
         if let Some(source) = graph.source_mut(key) {
             source.outlets.push(slot);
         }
+        graph.note_demand(before);
+        graph.note_demand(key);
     }
 
     /// Removes an outlet.
-    pub(super) fn remove(&mut self, id: RouteId, graph: &mut Graph, registry: &Registry) {
+    pub(super) fn remove(
+        &mut self,
+        id: RouteId,
+        graph: &mut Graph,
+        (registry, links): (&Registry, &mut NodeLinks),
+    ) {
         let Some(slot) = self.by_id.remove(&id) else {
             return;
         };
@@ -170,22 +194,30 @@ impl Outlets {
             return;
         };
         self.forwarding.leave(slot, registry);
+        outlet.leave_link(slot, links);
         if let Some(source) = graph.source_mut(outlet.source) {
             source.outlets.retain(|other| *other != slot);
             if !source.is_relayed() {
                 source.forget();
             }
         }
+        graph.note_demand(outlet.source);
     }
 
     /// Removes all outlets of a source that ends.
-    pub(super) fn end_all(&mut self, key: SourceKey, graph: &mut Graph, registry: &Registry) {
+    pub(super) fn end_all(
+        &mut self,
+        key: SourceKey,
+        graph: &mut Graph,
+        (registry, links): (&Registry, &mut NodeLinks),
+    ) {
         let source = graph.source_mut(key);
         let slots = source.map(|source| mem::take(&mut source.outlets));
         for slot in slots.unwrap_or_default() {
             if let Some(outlet) = self.slots.try_remove(slot) {
                 self.by_id.remove(&outlet.id);
                 self.forwarding.leave(slot, registry);
+                outlet.leave_link(slot, links);
             }
         }
     }
@@ -195,7 +227,7 @@ impl Outlets {
         &mut self,
         key: SourceKey,
         graph: &mut Graph,
-        registry: &Registry,
+        (registry, links): (&Registry, &mut NodeLinks),
         now: Instant,
     ) {
         let Some(source) = graph.source(key) else {
@@ -216,7 +248,13 @@ impl Outlets {
             if let OutletEnd::Tap(tap) = &mut outlet.end {
                 tap.report(&packets, &clocks, round_trip);
             }
-            let fed = outlet.feed(key, &packets, &format, &mut self.forwarding, now);
+            let fed = match &mut outlet.end {
+                OutletEnd::Link(linked) => {
+                    let cut = &mut outlet.cut;
+                    feed_link(cut, linked, (key, &format), &packets, links, now)
+                }
+                _ => outlet.feed(key, &packets, &format, &mut self.forwarding, now),
+            };
             if fed.torn {
                 self.want_keyframe(slot, graph);
             }
@@ -224,7 +262,7 @@ impl Outlets {
                 graph.want_keyframe(key, encoding);
             }
             if fed.ended {
-                self.end(slot, graph, registry);
+                self.end(slot, graph, (registry, links));
             }
         }
         graph.return_packets(key, packets);
@@ -239,7 +277,8 @@ impl Outlets {
         &mut self,
         key: SourceKey,
         message: &DataMessage,
-        (graph, registry): (&mut Graph, &Registry),
+        graph: &mut Graph,
+        (registry, links): (&Registry, &mut NodeLinks),
         now: Instant,
     ) {
         let source = graph.source(key);
@@ -250,14 +289,14 @@ impl Outlets {
                     .feed_message(&message.label, &message.payload, &mut self.forwarding, now)
                     .ended
             {
-                self.end(slot, graph, registry);
+                self.end(slot, graph, (registry, links));
             }
         }
     }
 
-    fn end(&mut self, slot: usize, graph: &mut Graph, registry: &Registry) {
+    fn end(&mut self, slot: usize, graph: &mut Graph, poll_and_links: (&Registry, &mut NodeLinks)) {
         if let Some(id) = self.slots.get(slot).map(|outlet| outlet.id) {
-            self.remove(id, graph, registry);
+            self.remove(id, graph, poll_and_links);
         }
     }
 
@@ -268,8 +307,18 @@ impl Outlets {
         }
     }
 
+    /// Returns what the outlets of a source can see.
+    pub(super) fn demand(&self, source: &Source) -> Demand {
+        let outlets = source
+            .outlets
+            .iter()
+            .filter_map(|slot| self.slots.get(*slot));
+        let demands = outlets.map(|outlet| outlet.cut.demand(source.format.encodings));
+        demands.fold(Demand::NOTHING, Demand::union)
+    }
+
     /// Requests a keyframe of what an outlet takes.
-    fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
+    pub(super) fn want_keyframe(&self, slot: usize, graph: &mut Graph) {
         let Some(outlet) = self.slots.get(slot) else {
             return;
         };
@@ -324,6 +373,8 @@ impl Outlet {
                     }
                 }
             }
+            // It is fed with its link.
+            OutletEnd::Link(_) => {}
             OutletEnd::Forward(forwarder) => {
                 let Some(out) = &mut forwarding.out else {
                     return fed;
@@ -361,8 +412,8 @@ impl Outlet {
                 let message = TappedMessage::new(arrival, label.to_owned(), payload.clone());
                 fed.ended = tap.hand_message(message) == Handed::Ended;
             }
-            // Audio only.
-            OutletEnd::Collect(_) => {}
+            // Audio only, and messages cross to other nodes in another way.
+            OutletEnd::Collect(_) | OutletEnd::Link(_) => {}
             OutletEnd::Forward(forwarder) => {
                 let (bytes, text) = match payload {
                     DataPayload::Text(text) => (text.as_bytes(), true),

@@ -132,6 +132,7 @@ fn what_is_said_of_a_source_that_is_gone_leaves_nothing_behind() {
             encodings: 1,
             messages: None,
             keep: None,
+            on_demand: false,
         }),
     ));
     worker.take_commands(now);

@@ -1,0 +1,140 @@
+//! Participants at other nodes of the cluster, and what other nodes need to know of those here.
+
+use portunus_media::{IngestId, SourceRef};
+use portunus_relay::SourceDescription;
+use portunus_rtp::Mid;
+
+use super::State;
+use crate::publication::{Origin, Relayed, RelayedStream};
+use crate::roster::{MediaSettings, Participant, Party, Permissions, Profile, RecordSettings};
+use crate::{Event, Notice, PersonId, Refusal};
+
+impl State {
+    /// Adds a participant whose client is at another node, under an id that is free. It publishes
+    /// nothing yet.
+    pub fn join_elsewhere(
+        &mut self,
+        id: &PersonId,
+        profile: Profile,
+        permissions: Permissions,
+    ) -> Result<(), Refusal> {
+        self.send_news();
+        self.roster.check_free(id)?;
+        let mut person = Participant::new(id.clone(), Party::Elsewhere);
+        person.profile = profile;
+        person.permissions = permissions;
+        person.settings = MediaSettings {
+            record: RecordSettings {
+                on: self.settings.recording.on,
+                ..RecordSettings::default()
+            },
+            ..MediaSettings::default()
+        };
+        self.roster.add(person);
+        match self.settings.notify_joining {
+            true => self.send_to_others(id, Notice::Joining(id)),
+            false => self.send_join(id),
+        }
+        Ok(())
+    }
+
+    /// Starts the publication of a participant at another node. Its media is up.
+    pub fn publish_elsewhere(
+        &mut self,
+        id: &PersonId,
+        media: Relayed,
+        e2ee: bool,
+        streams: Vec<RelayedStream>,
+    ) -> Result<(), Refusal> {
+        if !self.roster.named(id)?.is_elsewhere() {
+            return Err(Refusal::NotRemote);
+        }
+        if let Some(before) = self.publications.end(id) {
+            before.close();
+        }
+        let origin = Origin::Relayed(media);
+        self.publications.start(id, origin, e2ee, Vec::new());
+        self.publications.update_relayed(id, streams);
+        self.media_up(id);
+        self.send_published(id);
+        self.notify_published(id, &Event::Published(id));
+        self.update_media(id);
+        self.record(id, false);
+        Ok(())
+    }
+
+    /// Updates the streams of a participant at another node: its known ones, and new ones.
+    pub fn update_elsewhere(
+        &mut self,
+        id: &PersonId,
+        streams: Vec<RelayedStream>,
+    ) -> Result<(), Refusal> {
+        let news = self.publications.update_relayed(id, streams);
+        let news = news.ok_or(Refusal::NotRemote)?;
+        self.relay_feed(id);
+        self.update_media(id);
+        self.record(id, false);
+        if news {
+            self.send_updated(id);
+        }
+        Ok(())
+    }
+
+    /// Tells that a participant at another node has another name or other metadata.
+    pub fn rename_elsewhere(&mut self, id: &PersonId, profile: Profile) {
+        let person = self.roster.get_mut(id).filter(|it| it.is_elsewhere());
+        let renamed = person.and_then(|person| person.rename_remote(profile));
+        if let Some(profile) = &renamed {
+            self.send_to_others(id, Notice::Renamed { id, profile });
+        }
+    }
+
+    /// Notes that an ingest of a participant at another node has ended.
+    pub fn source_ended(&mut self, id: &PersonId, ingest: IngestId) {
+        if self.publications.forget_relayed(id, ingest) {
+            self.relay_feed(id);
+        }
+    }
+
+    /// Ends the publication of a participant at another node.
+    pub fn unpublish_elsewhere(&mut self, id: &PersonId) -> Result<(), Refusal> {
+        if !self.roster.named(id)?.is_elsewhere() {
+            return Err(Refusal::NotRemote);
+        }
+        let media = self.end_media(id).ok_or(Refusal::NotPublished)?;
+        self.unsubscribe_all(id, &media);
+        self.send_to_others(id, Notice::Unpublished(id));
+        if let Some(person) = self.roster.get(id) {
+            self.notify_of(id, &Event::Unpublished(person));
+        }
+        media.close();
+        Ok(())
+    }
+
+    /// Removes a participant at another node, with its publication.
+    pub fn leave_elsewhere(&mut self, id: &PersonId) -> Result<(), Refusal> {
+        if !self.roster.named(id)?.is_elsewhere() {
+            return Err(Refusal::NotRemote);
+        }
+        // Somebody without a publication can leave too.
+        let _ = self.unpublish_elsewhere(id);
+        let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
+        self.send_to_all(Notice::Left(&person));
+        self.notify(None, &Event::Left(&person));
+        Ok(())
+    }
+
+    /// Returns a stream of a participant of this node as other nodes need to know it, to be offered
+    /// to them ([`portunus_relay::Relays::offer`]). `None` if its media is not up, for data, and
+    /// for participants at other nodes.
+    pub fn offered(&self, id: &PersonId, mid: Mid) -> Option<(SourceRef, SourceDescription)> {
+        self.publications.offered(id, mid)
+    }
+
+    /// Sets the highest layer of a stream that anybody at other nodes can see, or `None` if nobody
+    /// can. It counts in [`State::wanted_layer`]. Returns whether that is a change, which the door
+    /// of the publisher has to know.
+    pub fn set_far_layer(&mut self, id: &PersonId, mid: Mid, layer: Option<u8>) -> bool {
+        self.publications.set_far_layer(id, mid, layer)
+    }
+}
