@@ -158,6 +158,8 @@ pub enum Unplaced {
     #[error("the cluster's bus is away, so nothing new can be opened (cluster.without_bus)")]
     NoBus,
     /// Another process has taken this node's name.
-    #[error("another process has this node's name (cluster.name), so this one is outside the cluster")]
+    #[error(
+        "another process has this node's name (cluster.name), so this one is outside the cluster"
+    )]
     NameTaken,
 }

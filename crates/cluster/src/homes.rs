@@ -62,7 +62,11 @@ impl Homes {
                 record,
                 is_current: true,
             };
-            return if is_news { Observed::Newer } else { Observed::Known };
+            return if is_news {
+                Observed::Newer
+            } else {
+                Observed::Known
+            };
         }
         if self.by_key.len() >= MOST {
             return Observed::TooMany;
@@ -80,6 +84,9 @@ impl Homes {
     pub(crate) fn reread(&mut self, generation: u64) {
         self.is_current = false;
         self.generation = generation;
+        // A bucket cannot have entries of a later one: a clock was wrong.
+        self.by_key
+            .retain(|_, home| home.revision.generation <= generation);
         for home in self.by_key.values_mut() {
             home.is_current = false;
         }

@@ -99,7 +99,9 @@ mod tests {
         assert_eq!(HomeKey::new("stream", ""), Err(KeyError::Empty));
         let long = HomeKey::new("stream", &"x".repeat(400));
         assert!(matches!(long, Err(KeyError::Long(_))), "{long:?}");
-        for wrong in ["", "room", "room.", ".YQ", "Room.YQ", "room..YQ", "room.a b", "room.!!"] {
+        for wrong in [
+            "", "room", "room.", ".YQ", "Room.YQ", "room..YQ", "room.a b", "room.!!",
+        ] {
             assert_eq!(HomeKey::parse(wrong), Err(KeyError::Malformed), "{wrong:?}");
         }
     }

@@ -1,13 +1,16 @@
 //! The nodes of a cluster: who is there, where each room is at home, and the control links between
 //! nodes.
 //!
-//! [`Node`] is the state machine of one node, sans-IO: it takes events of the bus (a key-value store
+//! [`Cluster`] is a node with its edges: NATS, TLS and a task. [`Node`] is the state machine of one node, sans-IO: it takes events of the bus (a key-value store
 //! with revisions), events of links, demands of the server and a time, and returns requests to the
 //! bus, frames for links, events and the next deadline. See docs/architecture/cluster.md.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod bus;
+mod config;
 mod counters;
+mod edge;
 mod event;
 mod homes;
 mod id;
@@ -23,8 +26,11 @@ mod status;
 pub mod testing;
 mod wire;
 
+pub use authority::{AuthorityError, Folder, Identity, Invitation};
 pub use bus::{Bucket, BusEvent, BusRequest, Entry, OpId, Outcome, Write};
+pub use config::{ClusterConfig, NodeConfig};
 pub use counters::Counters;
+pub use edge::{Cluster, Facts, JoinError, StartError, join};
 pub use event::{Event, Output, Place, Unplaced};
 pub use id::{Epoch, IdError, NodeId, Revision};
 pub use key::{HomeKey, KeyError};
@@ -33,4 +39,4 @@ pub use node::{Demand, DemandError, Node, Sizes};
 pub use record::{HomeRecord, Load, NodeRecord, NodeState, RecordError};
 pub use settings::{NodeSettings, WithoutBus};
 pub use status::{HomeStatus, LinkStatus, NodeStatus, Status};
-pub use wire::{Frame, FrameError, MAX_FRAME, VersionRange};
+pub use wire::{About, Frame, FrameError, KnownHome, MAX_FRAME, VersionRange};

@@ -96,8 +96,14 @@ impl Members {
         let Some(since) = self.current else {
             return Vec::new();
         };
-        let is_over = |member: &Member| now.saturating_duration_since(member.seen.max(since)) >= EXPIRY;
-        let over: Vec<_> = self.by_id.iter().filter(|(_, it)| is_over(it)).map(|(id, _)| id.clone()).collect();
+        let is_over =
+            |member: &Member| now.saturating_duration_since(member.seen.max(since)) >= EXPIRY;
+        let over: Vec<_> = self
+            .by_id
+            .iter()
+            .filter(|(_, it)| is_over(it))
+            .map(|(id, _)| id.clone())
+            .collect();
         for id in &over {
             self.by_id.remove(id);
         }

@@ -69,6 +69,8 @@ pub(crate) struct Entry {
     pub(crate) others: BTreeMap<NodeId, Items>,
     /// At the home: who has registered.
     pub(crate) registered: BTreeSet<NodeId>,
+    /// At the home: who was registered until its link broke, and may register again.
+    pub(crate) absent: BTreeSet<NodeId>,
     /// At the home: until when it stays without anybody, since others may still register.
     pub(crate) keep_until: Instant,
     /// At the home: whether the server has ended it.
@@ -89,6 +91,7 @@ impl Entry {
             own: BTreeMap::new(),
             others: BTreeMap::new(),
             registered: BTreeSet::new(),
+            absent: BTreeSet::new(),
             keep_until: now,
             is_ended: false,
             home_dead: None,

@@ -61,11 +61,11 @@ pub enum NodeState {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Load {
-    /// The share of time in which the busiest media worker is busy, 0 to 1.
+    /// The share of a core that the busiest media worker uses, 0 to 1.
     pub worker: f32,
     /// What it sends, in Mbit/s.
     pub mbps_out: f32,
-    /// The lateness of its workers, in ms, which 99 % of the turns stay below.
+    /// The longest delay of a turn of its workers in the last seconds, in ms.
     pub lateness_ms: f32,
 }
 
@@ -97,7 +97,9 @@ impl NodeRecord {
     pub fn parse(value: &[u8]) -> Result<Self, RecordError> {
         let record: Self = parse(value)?;
         if !(1..=ADDRESSES).contains(&record.control.len()) || record.relay.len() > 64 {
-            return Err(RecordError::Malformed("a wrong number of addresses".to_owned()));
+            return Err(RecordError::Malformed(
+                "a wrong number of addresses".to_owned(),
+            ));
         }
         Ok(record)
     }
@@ -150,7 +152,10 @@ mod tests {
         let record = NodeRecord::parse(text).unwrap();
         assert_eq!(record.state, NodeState::Other);
         assert!(!record.is_serving());
-        assert_eq!(NodeRecord::parse(&record.to_value()).unwrap().epoch, Epoch(7));
+        assert_eq!(
+            NodeRecord::parse(&record.to_value()).unwrap().epoch,
+            Epoch(7)
+        );
     }
 
     #[test]
@@ -161,7 +166,10 @@ mod tests {
             "{}".to_owned(),
             format!("{{{versions},\"control\":[]}}"),
             format!("{{{versions},\"control\":[\"nowhere\"]}}"),
-            format!("{{{versions},\"control\":[\"1.2.3.4:5\"],\"region\":\"{}\"}}", "x".repeat(4_096)),
+            format!(
+                "{{{versions},\"control\":[\"1.2.3.4:5\"],\"region\":\"{}\"}}",
+                "x".repeat(4_096)
+            ),
         ] {
             assert!(NodeRecord::parse(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

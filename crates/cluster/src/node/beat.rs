@@ -101,7 +101,8 @@ impl Node {
         });
         if silent && self.beat.is_confirmed {
             self.beat.is_confirmed = false;
-            self.outputs.push_back(Output::Event(Event::Confirmed(false)));
+            self.outputs
+                .push_back(Output::Event(Event::Confirmed(false)));
         }
         let is_due = now >= self.beat.next && !self.beat.is_in_flight;
         if !is_due || !self.bus_connected || !self.members.is_current() || self.is_outside {
@@ -127,7 +128,8 @@ impl Node {
                 self.beat.renewed = Some(sent);
                 if !self.beat.is_confirmed {
                     self.beat.is_confirmed = true;
-                    self.outputs.push_back(Output::Event(Event::Confirmed(true)));
+                    self.outputs
+                        .push_back(Output::Event(Event::Confirmed(true)));
                 }
             }
             Outcome::Conflict | Outcome::Unknown => {

@@ -53,6 +53,14 @@ impl Node {
         }
     }
 
+    /// Returns whether a node may show this certificate: the bus has no other one of it. So a
+    /// certificate that was replaced is of no use to who has stolen it.
+    pub fn trusts(&self, node: &NodeId, fingerprint: &str) -> bool {
+        let known = self.members.get(node).filter(|_| self.members.is_current());
+        let known = known.map_or("", |member| &member.record.fingerprint);
+        known.is_empty() || known == fingerprint
+    }
+
     fn opened(&mut self, conn: ConnId, node: NodeId, is_dialled: bool, now: Instant) {
         // Each pair has one connection, which the lower name dials.
         let is_expected = is_dialled == (self.settings.id < node);
@@ -102,7 +110,10 @@ impl Node {
         if link.conn() != Some(conn) {
             return;
         }
-        let lasted = link.up_since.take().map(|since| now.saturating_duration_since(since));
+        let lasted = link
+            .up_since
+            .take()
+            .map(|since| now.saturating_duration_since(since));
         if lasted.is_some_and(|lasted| lasted >= LAST_WAIT) {
             link.tries = 0;
         }
@@ -336,7 +347,10 @@ impl Node {
 
     /// Counts a node as lost whose entry is gone, if there is no link either.
     pub(super) fn lose_if_down(&mut self, node: &NodeId, now: Instant) {
-        let is_down = self.links.get(node).is_some_and(|link| !link.is_lost && link.conn().is_none());
+        let is_down = self
+            .links
+            .get(node)
+            .is_some_and(|link| !link.is_lost && link.conn().is_none());
         if is_down {
             self.lose(node, now);
         }

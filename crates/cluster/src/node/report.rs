@@ -17,9 +17,8 @@ impl Node {
     /// Returns its state, and what it knows of the others.
     pub fn status(&self, now: Instant) -> Status {
         let homes = self.homes.iter();
-        let listed = homes.map(|(key, revision, record)| {
-            self.home_status(key, Some((revision, record)))
-        });
+        let listed =
+            homes.map(|(key, revision, record)| self.home_status(key, Some((revision, record))));
         let unlisted = self.places.iter().filter(|(key, _)| {
             let home = self.homes.get(key);
             home.is_none_or(|home| home.record.is_none())
@@ -40,22 +39,26 @@ impl Node {
     }
 
     /// Returns the URL of the serving node with the least loaded worker: this one, unless another
-    /// has at least a tenth less. `None` means this one.
-    pub fn least_loaded(&self) -> Option<(NodeId, String)> {
+    /// one has a tenth less at least. `None` if no such node has a URL.
+    pub fn least_loaded(&self) -> Option<String> {
         let others = self.members.iter().filter_map(|(id, member)| {
             let record = &member.record;
-            let url = record.url.clone().filter(|_| record.is_serving())?;
+            let url = record.url.as_ref().filter(|_| record.is_serving())?;
             self.links.up(id)?;
-            Some((id, record.load.worker, url))
+            Some((record.load.worker, url))
         });
-        let (id, load, url) = others.min_by(|(_, a, _), (_, b, _)| a.total_cmp(b))?;
-        let own = if self.is_draining { f32::INFINITY } else { self.load.worker };
-        (load + 0.1 <= own).then(|| (id.clone(), url))
+        let own = self.settings.url.as_ref().filter(|_| !self.is_draining);
+        let own = own.map(|url| (self.load.worker - 0.1, url));
+        let least = others.chain(own).min_by(|(a, _), (b, _)| a.total_cmp(b));
+        least.map(|(_, url)| url.clone())
     }
 
     /// Returns the number of homes that this node has, and of nodes to which it has a link.
     pub fn sizes(&self) -> Sizes {
-        let own = self.places.iter().filter(|(_, it)| matches!(it.role, Role::Here(_)));
+        let own = self
+            .places
+            .iter()
+            .filter(|(_, it)| matches!(it.role, Role::Here(_)));
         Sizes {
             nodes: self.members.iter().count() + 1,
             links: self.links.iter().filter(|(_, link)| link.is_up()).count(),
@@ -107,9 +110,9 @@ impl Node {
             node: home.map(|(_, record)| record.node.clone()),
             revision: home.map_or(0, |(revision, _)| revision.sequence),
             open: entry.is_some_and(|it| it.is_open),
-            registered: entry.is_some_and(|entry| {
-                matches!(&entry.role, Role::There(there) if there.is_registered)
-            }),
+            registered: entry.is_some_and(
+                |entry| matches!(&entry.role, Role::There(there) if there.is_registered),
+            ),
             members: entry.map_or(Vec::new(), |it| it.registered.iter().cloned().collect()),
             items: entry.map_or(0, |it| it.own.len() + others(it)),
         }

@@ -46,9 +46,10 @@ impl Node {
     /// Looks at all homes, once the bus is there: some may be of nodes that are gone.
     pub(super) fn settle_everything(&mut self, now: Instant) {
         if self.bus_is_ready() {
-            let lifeless = self.homes.iter().filter(|(_, _, home)| {
-                self.life(&home.node, home.epoch, now) != Life::Alive
-            });
+            let lifeless = self
+                .homes
+                .iter()
+                .filter(|(_, _, home)| self.life(&home.node, home.epoch, now) != Life::Alive);
             let keys: Vec<_> = lifeless.map(|(key, _, _)| key.clone()).collect();
             for key in keys {
                 self.settle(&key, now);
@@ -99,12 +100,16 @@ impl Node {
             entry.keep_until = if is_fresh { now } else { now + ADOPTED };
             entry.role = Role::Here(revision);
             entry.registered.clear();
+            entry.absent.clear();
             entry.outdate(None);
         }
         if now < entry.keep_until {
             let until = entry.keep_until;
             self.places.wake(key, until);
         } else {
+            for node in entry.absent.clone() {
+                self.end_registration(key, &node);
+            }
             self.drop_stale(key, None);
         }
         let Some(entry) = self.places.get(key) else {
@@ -131,7 +136,9 @@ impl Node {
             self.links.up(node).is_some() && member.is_some_and(|it| it.record.is_serving())
         };
         let fit: Vec<_> = entry.registered.iter().filter(fit).cloned().collect();
-        let heir = fit.iter().min_by_key(|node| crate::members::hash(key, node));
+        let heir = fit
+            .iter()
+            .min_by_key(|node| crate::members::hash(key, node));
         let member = heir.and_then(|node| Some((node, self.members.get(node)?)));
         let Some((node, member)) = member else {
             return;
@@ -170,6 +177,7 @@ impl Node {
                 asked: None,
             });
             entry.registered.clear();
+            entry.absent.clear();
             entry.outdate(None);
         }
         if !entry.is_open {
@@ -200,7 +208,11 @@ impl Node {
             true => HEIR_STEP.saturating_mul(place).min(HEIR_LIMIT),
             false => ORPHAN + ORPHAN_STEP.saturating_mul(place).min(ORPHAN_LIMIT),
         };
-        let late = if self.is_draining { HEIR_LIMIT } else { Duration::ZERO };
+        let late = if self.is_draining {
+            HEIR_LIMIT
+        } else {
+            Duration::ZERO
+        };
         let entry = self.places.entry(key, now);
         let dead = *entry.home_dead.get_or_insert(now);
         if entry.write.is_some() {
@@ -364,6 +376,7 @@ impl Node {
                         asked: None,
                     });
                     entry.registered.clear();
+                    entry.absent.clear();
                     entry.outdate(None);
                 }
             }
@@ -386,6 +399,7 @@ impl Node {
             Role::Here(revision) if ends => {
                 entry.is_ended = true;
                 let registered = std::mem::take(&mut entry.registered);
+                entry.absent.clear();
                 entry.others.clear();
                 let about = About {
                     key: key.clone(),
@@ -439,7 +453,8 @@ impl Node {
             entry.told = Some(place.clone());
         }
         let key = key.clone();
-        self.outputs.push_back(Output::Event(Event::Home { key, place }));
+        self.outputs
+            .push_back(Output::Event(Event::Home { key, place }));
     }
 
     /// Returns whether there is a link to this run of a node.

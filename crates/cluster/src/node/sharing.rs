@@ -1,6 +1,6 @@
 //! Registers at homes, and shares items and messages.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -19,6 +19,9 @@ const REGISTRATIONS: u32 = 1_000;
 
 /// The most items that are sent to a node in a second.
 const SHARED: u32 = 5_000;
+
+/// How long a home waits for a node whose link broke to register again.
+const ABSENCE: Duration = Duration::from_secs(5);
 
 impl Node {
     /// Returns the next frame for a connection, without its length. It is called while the
@@ -81,7 +84,9 @@ impl Node {
             true => entry.own.get(&name).cloned(),
             false => {
                 let items = entry.others.get(&owner);
-                items.and_then(|it| it.0.get(&name)).map(|it| it.value.clone())
+                items
+                    .and_then(|it| it.0.get(&name))
+                    .map(|it| it.value.clone())
             }
         };
         Some(Frame::Item {
@@ -188,7 +193,9 @@ impl Node {
         let nodes: Vec<NodeId> = match &entry.role {
             Role::Here(_) => {
                 let all = entry.registered.iter();
-                all.filter(|node| to.is_none_or(|to| to == *node)).cloned().collect()
+                all.filter(|node| to.is_none_or(|to| to == *node))
+                    .cloned()
+                    .collect()
             }
             Role::There(there) => vec![there.node.clone()],
             Role::Seeking => Vec::new(),
@@ -240,7 +247,10 @@ impl Node {
                     self.counters.fenced_messages += 1;
                 }
             }
-            Frame::Hello { .. } | Frame::Ping { .. } | Frame::Pong { .. } | Frame::Direct { .. } => {}
+            Frame::Hello { .. }
+            | Frame::Ping { .. }
+            | Frame::Pong { .. }
+            | Frame::Direct { .. } => {}
         }
     }
 
@@ -265,7 +275,8 @@ impl Node {
         let key = about.key.clone();
         if let Some(entry) = self.places.get_mut(&key) {
             entry.outdate(Some(from));
-            if entry.registered.insert(from.clone()) {
+            let was_absent = entry.absent.remove(from);
+            if entry.registered.insert(from.clone()) && !was_absent {
                 self.outputs.push_back(Output::Event(Event::Registered {
                     key: key.clone(),
                     node: from.clone(),
@@ -285,9 +296,13 @@ impl Node {
             self.counters.fenced_messages += 1;
             return;
         }
-        if let Some(Role::There(there)) = self.places.get_mut(&about.key).map(|it| &mut it.role) {
+        if let Some(entry) = self.places.get_mut(&about.key)
+            && let Role::There(there) = &mut entry.role
+        {
             there.is_registered = true;
             there.asked = None;
+            // All items of the others follow.
+            entry.outdate(None);
         }
         self.share_all(&about.key, from);
     }
@@ -451,12 +466,18 @@ impl Node {
         }
     }
 
-    /// Ends a node's registration at this home.
+    /// Ends a node's registration at this home, and decides whether that stays.
     fn forget_registration(&mut self, key: &HomeKey, node: &NodeId, now: Instant) {
+        self.end_registration(key, node);
+        self.settle(key, now);
+    }
+
+    /// Ends a node's registration at this home.
+    pub(super) fn end_registration(&mut self, key: &HomeKey, node: &NodeId) {
         let Some(entry) = self.places.get_mut(key) else {
             return;
         };
-        let was_registered = entry.registered.remove(node);
+        let was_registered = entry.registered.remove(node) || entry.absent.remove(node);
         for name in entry.take_items(node) {
             let item = ItemName {
                 owner: node.clone(),
@@ -474,7 +495,6 @@ impl Node {
                 node: node.clone(),
             }));
         }
-        self.settle(key, now);
     }
 
     /// A node is lost: what it had is gone, where this node can tell.
@@ -507,6 +527,14 @@ impl Node {
             let Some(entry) = self.places.get_mut(&key) else {
                 continue;
             };
+            if entry.registered.remove(node) {
+                entry.absent.insert(node.clone());
+                entry.outdate(Some(node));
+                entry.keep_until = entry.keep_until.max(now + ABSENCE);
+                let until = entry.keep_until;
+                self.places.wake(&key, until);
+                continue;
+            }
             if let Role::There(there) = &mut entry.role
                 && there.node == *node
             {
@@ -519,7 +547,8 @@ impl Node {
 
     /// The link to a node is up: homes on it are asked.
     pub(super) fn relink(&mut self, node: &NodeId, now: Instant) {
-        let of_node = |entry: &Entry| matches!(&entry.role, Role::There(there) if there.node == *node);
+        let of_node =
+            |entry: &Entry| matches!(&entry.role, Role::There(there) if there.node == *node);
         let places = self.places.iter().filter(|(_, entry)| of_node(entry));
         let keys: Vec<_> = places.map(|(key, _)| key.clone()).collect();
         for key in keys {

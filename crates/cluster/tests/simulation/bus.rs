@@ -70,7 +70,9 @@ impl Bus {
             is_over.then(|| place.1.clone())
         };
         let over: Vec<_> = self.entries.iter().filter_map(over).collect();
-        let entries = over.into_iter().map(|key| self.store(Bucket::Nodes, key, None, now));
+        let entries = over
+            .into_iter()
+            .map(|key| self.store(Bucket::Nodes, key, None, now));
         entries.collect()
     }
 

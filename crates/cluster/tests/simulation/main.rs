@@ -13,8 +13,8 @@
 )]
 
 mod bus;
-mod schedule;
 mod scenarios;
+mod schedule;
 mod world;
 
 use std::time::{Duration, Instant};
@@ -24,7 +24,10 @@ const USUAL: Duration = Duration::from_secs(3);
 
 fn variable(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}: expected a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}: expected a number")),
+    )
 }
 
 #[test]

@@ -26,7 +26,9 @@ pub fn run(seed: u64) {
         false => WithoutBus::Refuse,
     };
     let mut world = World::new(seed.wrapping_mul(31).wrapping_add(7), count, policy);
-    let keys: Vec<_> = (0..4).map(|it| HomeKey::new("room.test", &format!("room {it}")).unwrap()).collect();
+    let keys: Vec<_> = (0..4)
+        .map(|it| HomeKey::new("room.test", &format!("room {it}")).unwrap())
+        .collect();
     for index in 0..count {
         world.start(index);
     }
@@ -45,7 +47,11 @@ pub fn run(seed: u64) {
     let writes = world.bus.writes - before;
     // One write for each node in 3 s, with one more at either end.
     let most = count as u64 * (CALM.as_secs() / 3 + 2);
-    assert!(writes <= most, "{writes} writes in calm times\n{}", world.story());
+    assert!(
+        writes <= most,
+        "{writes} writes in calm times\n{}",
+        world.story()
+    );
 }
 
 /// One thing happens.
@@ -59,7 +65,10 @@ fn something(world: &mut World, keys: &[HomeKey]) {
         30..45 => world.release(index, &key, false),
         45..50 => {
             // Only the home may end it.
-            if matches!(world.hosts[index].places.get(&key), Some(Place::Here { .. })) {
+            if matches!(
+                world.hosts[index].places.get(&key),
+                Some(Place::Here { .. })
+            ) {
                 world.release(index, &key, true);
             }
         }
@@ -83,7 +92,9 @@ fn something(world: &mut World, keys: &[HomeKey]) {
             if index != other {
                 world.note(format!("n{index} and n{other} are cut off"));
                 world.cut.insert((index.min(other), index.max(other)));
-                world.deaths.retain(|it| it.witness != index && it.witness != other);
+                world
+                    .deaths
+                    .retain(|it| it.witness != index && it.witness != other);
             }
         }
         82..87 => {
@@ -143,9 +154,18 @@ pub fn check(world: &World, keys: &[HomeKey]) {
         .filter_map(|entry| Some((entry.key, HomeRecord::parse(&entry.value?).unwrap())))
         .collect();
     for key in keys {
-        let open: Vec<_> = world.hosts.iter().filter(|host| host.open.contains_key(key)).collect();
+        let open: Vec<_> = world
+            .hosts
+            .iter()
+            .filter(|host| host.open.contains_key(key))
+            .collect();
         let home = homes.get(key.as_str());
-        assert_eq!(home.is_some(), !open.is_empty(), "{key}: {home:?}\n{}", world.story());
+        assert_eq!(
+            home.is_some(),
+            !open.is_empty(),
+            "{key}: {home:?}\n{}",
+            world.story()
+        );
         let Some(home) = home else {
             continue;
         };
@@ -158,7 +178,12 @@ pub fn check(world: &World, keys: &[HomeKey]) {
                 }) => home.node == *node && *is_reachable,
                 _ => false,
             };
-            assert!(is_right, "{}: {key} is {place:?}, and {home:?}\n{}", host.id, world.story());
+            assert!(
+                is_right,
+                "{}: {key} is {place:?}, and {home:?}\n{}",
+                host.id,
+                world.story()
+            );
             let seen: BTreeMap<_, _> = host
                 .items
                 .iter()
@@ -166,7 +191,9 @@ pub fn check(world: &World, keys: &[HomeKey]) {
                 .map(|((_, node, _), value)| (node.clone(), value.clone()))
                 .collect();
             let others = open.iter().filter(|other| other.id != host.id);
-            let due: BTreeMap<_, _> = others.map(|it| (it.id.clone(), it.open[key].clone())).collect();
+            let due: BTreeMap<_, _> = others
+                .map(|it| (it.id.clone(), it.open[key].clone()))
+                .collect();
             assert_eq!(seen, due, "{} sees of {key}\n{}", host.id, world.story());
         }
     }

@@ -205,13 +205,20 @@ impl World {
     pub fn kill(&mut self, index: usize) {
         self.note(format!("n{index} is killed"));
         let id = self.hosts[index].id.clone();
-        let witnesses: Vec<usize> = self.ends.values().filter(|end| end.node == index).map(|end| self.ends[&end.other].node).collect();
+        let witnesses: Vec<usize> = self
+            .ends
+            .values()
+            .filter(|end| end.node == index)
+            .map(|end| self.ends[&end.other].node)
+            .collect();
         for witness in witnesses {
             let host = &self.hosts[witness];
             let can_tell = host.stalled_until.is_none() && self.reaches(index, witness);
             let up = host.node.as_ref().is_some_and(|node| {
                 let links = node.status(self.now).links;
-                links.iter().any(|link| link.node == id && link.state == "up")
+                links
+                    .iter()
+                    .any(|link| link.node == id && link.state == "up")
             });
             if can_tell && up {
                 self.deaths.push(Death {
@@ -223,7 +230,12 @@ impl World {
             }
         }
         self.hosts[index].node = None;
-        let ends: Vec<ConnId> = self.ends.iter().filter(|(_, end)| end.node == index).map(|(id, _)| *id).collect();
+        let ends: Vec<ConnId> = self
+            .ends
+            .iter()
+            .filter(|(_, end)| end.node == index)
+            .map(|(id, _)| *id)
+            .collect();
         for end in ends {
             self.shut(end);
         }
@@ -297,7 +309,14 @@ impl World {
         host.items.retain(|(of, _, _), _| of != key);
         self.note(format!("n{index} releases {key}, ends: {ends}"));
         let key = key.clone();
-        self.demand(index, if ends { Demand::End(key) } else { Demand::Release(key) });
+        self.demand(
+            index,
+            if ends {
+                Demand::End(key)
+            } else {
+                Demand::Release(key)
+            },
+        );
     }
 
     /// Runs until a moment.
@@ -324,7 +343,8 @@ impl World {
         for host in &self.hosts {
             if let Some(node) = &host.node {
                 let status = node.status(self.now);
-                let status = serde_json::to_string(&(&status.homes, &status.links, &status.disagreements));
+                let status =
+                    serde_json::to_string(&(&status.homes, &status.links, &status.disagreements));
                 text.push_str(&format!("\n{}: {}", host.id, status.unwrap()));
             }
         }
@@ -379,16 +399,22 @@ impl World {
             Action::Request(index, epoch, request) => self.arrived(index, epoch, &request),
             Action::LoseBus(index, epoch) => {
                 let host = &mut self.hosts[index];
-                if host.epoch == epoch && host.node.is_some() && host.has_bus && !(self.bus.is_up && !host.no_bus) {
+                if host.epoch == epoch && host.node.is_some() && host.has_bus {
                     host.has_bus = false;
                     host.subscription += 1;
                     self.note(format!("n{index} loses the bus"));
                     self.give(index, Input::Bus(BusEvent::Lost));
+                    // It may be back already.
+                    self.rewire_bus();
                 }
             }
             Action::FindBus(index, epoch) => {
                 let host = &self.hosts[index];
-                if host.epoch == epoch && host.node.is_some() && !host.has_bus && self.bus_reaches(index) {
+                if host.epoch == epoch
+                    && host.node.is_some()
+                    && !host.has_bus
+                    && self.bus_reaches(index)
+                {
                     self.subscribe(index);
                 }
             }
@@ -468,7 +494,11 @@ impl World {
             return self.at(timeout, Action::Give(index, epoch, None, input));
         }
         let (outcome, changed) = self.bus.write(request, self.now);
-        self.note(format!("n{index} {:?} {} -> {outcome:?}", request.write_kind(), request.key));
+        self.note(format!(
+            "n{index} {:?} {} -> {outcome:?}",
+            request.write_kind(),
+            request.key
+        ));
         if let Some(entry) = changed {
             self.publish(&entry);
         }
@@ -508,7 +538,9 @@ impl World {
             self.ends.insert(conn, end);
         }
         let (near_id, far_id) = (self.hosts[from].id.clone(), self.hosts[to].id.clone());
-        for (conn, index, node, is_dialled) in [(near, from, far_id, true), (far, to, near_id, false)] {
+        for (conn, index, node, is_dialled) in
+            [(near, from, far_id, true), (far, to, near_id, false)]
+        {
             let event = LinkEvent::Opened {
                 conn,
                 node,
@@ -564,7 +596,12 @@ impl World {
             };
             self.output(index, output);
         }
-        let conns: Vec<ConnId> = self.ends.iter().filter(|(_, end)| end.node == index).map(|(id, _)| *id).collect();
+        let conns: Vec<ConnId> = self
+            .ends
+            .iter()
+            .filter(|(_, end)| end.node == index)
+            .map(|(id, _)| *id)
+            .collect();
         for conn in conns {
             let other = self.ends[&conn].other;
             let mut frames = Vec::new();
@@ -573,7 +610,9 @@ impl World {
                     frames.push(frame);
                 }
             }
-            if !frames.is_empty() && let Some(end) = self.ends.get_mut(&other) {
+            if !frames.is_empty()
+                && let Some(end) = self.ends.get_mut(&other)
+            {
                 end.under_way.extend(frames.into_iter().map(Under::Frame));
                 let at = self.soon();
                 self.at(at, Action::Arrive(other));
@@ -638,7 +677,9 @@ impl World {
         let late = self.deaths.iter().find(|death| {
             let waited = self.now.saturating_duration_since(death.at);
             let host = &self.hosts[death.witness];
-            waited > Duration::from_millis(3_600) && host.epoch == death.witness_epoch && host.node.is_some()
+            waited > Duration::from_millis(3_600)
+                && host.epoch == death.witness_epoch
+                && host.node.is_some()
         });
         if let Some(death) = late {
             panic!("late news of a death: {death:?}\n{}", self.story());
@@ -653,14 +694,22 @@ impl World {
         };
         let before = self.hosts[index].places.get(key).and_then(revision);
         if let (Some(before), Some(after)) = (before, revision(place)) {
-            assert!(after >= before || after == Revision::LOCAL, "{before:?} then {after:?}\n{}", self.story());
+            assert!(
+                after >= before || after == Revision::LOCAL,
+                "{before:?} then {after:?}\n{}",
+                self.story()
+            );
         }
         if let Place::Here { revision } = place
             && *revision != Revision::LOCAL
         {
             for (other, host) in self.hosts.iter().enumerate() {
                 let same = host.places.get(key) == Some(place);
-                assert!(other == index || host.node.is_none() || !same, "two homes of {key}\n{}", self.story());
+                assert!(
+                    other == index || host.node.is_none() || !same,
+                    "two homes of {key}\n{}",
+                    self.story()
+                );
             }
         }
     }
