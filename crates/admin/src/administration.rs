@@ -297,6 +297,7 @@ impl Administration {
             "drain" => drain::drain(gateway, fields),
             "undrain" => drain::undrain(gateway),
             "reload" => server::reload(gateway).await,
+            "cluster_status" => server::cluster_status(gateway).await,
             "message_plugin" => plugins::message_plugin(gateway, fields).await,
             "query_transport" => {
                 transports::query_transport(gateway, &self.inner.transports, fields)

@@ -119,6 +119,16 @@ pub(super) async fn reload(gateway: &Gateway) -> Result<Object, ApiError> {
         .with("warnings", reloaded.warnings))
 }
 
+/// Returns the nodes, links and homes of the cluster, as this node sees them.
+pub(super) async fn cluster_status(gateway: &Gateway) -> Result<Object, ApiError> {
+    let cluster = gateway.cluster().ok_or_else(|| {
+        ApiError::Unknown("This server is not a node of a cluster (cluster.bus)".to_owned())
+    })?;
+    let status = cluster.status().await;
+    let status = status.ok_or_else(|| ApiError::Unknown("The server is ending".to_owned()))?;
+    Ok(Object::new().with("cluster", status))
+}
+
 pub(super) fn custom_event(gateway: &Gateway, fields: Fields<'_>) -> Result<Object, ApiError> {
     let schema = fields.required_string("schema")?;
     let data = fields.required_object("data")?;

@@ -106,7 +106,7 @@ pub fn brokers(config: &ApiConfig) -> Vec<(&'static str, String)> {
             "RabbitMQ",
             rabbitmq.server.address(),
         ),
-        (nats.common.is_on(), "NATS", nats.server.url.clone()),
+        (nats.common.is_on(), "NATS", nats.server.address.url.clone()),
     ];
     let on = all.into_iter().filter(|(on, ..)| *on);
     on.map(|(_, name, address)| (name, address)).collect()

@@ -10,7 +10,7 @@ use portunus_turn::Turn;
 use serde_json::{Map, Value, json};
 
 use crate::events::{EventBus, EventsConfig};
-use crate::{CoreConfig, JwtVerifier, Object, PluginInfo, RequestTraces};
+use crate::{ClusterView, CoreConfig, JwtVerifier, Object, PluginInfo, RequestTraces};
 
 /// Facts known at the start of the program, for `info` and for the core.
 #[derive(Debug, Clone)]
@@ -52,6 +52,8 @@ pub struct ServerFacts {
     pub traces: Option<Arc<dyn RequestTraces>>,
     /// The verifier of JSON Web Tokens.
     pub jwt: JwtVerifier,
+    /// The cluster, if the server is a node of one.
+    pub cluster: Option<Arc<dyn ClusterView>>,
 }
 
 /// The defaults of the configuration.
@@ -77,6 +79,7 @@ impl Default for ServerFacts {
             statistics: EventsConfig::default(),
             traces: None,
             jwt: JwtVerifier::default(),
+            cluster: None,
         }
     }
 }

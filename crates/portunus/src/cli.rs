@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::cluster::Command as Cluster;
 use crate::doctor::Doctor;
 use crate::health::Health;
 use crate::import_janus::ImportJanus;
@@ -50,6 +51,10 @@ pub(crate) enum Command {
     /// certificates, limits, disks
     Doctor(Doctor),
 
+    /// Make or join a cluster of servers, and show its state
+    #[command(subcommand)]
+    Cluster(Cluster),
+
     /// Ask the running server whether it works; for health checks of containers and load balancers
     Health(Health),
 
@@ -70,7 +75,7 @@ pub(crate) enum Command {
 const AFTER_HELP: &str = "\
 Ports (all configurable): 8088/tcp web pages and Janus API over HTTP, 8188/tcp Janus API over WebSocket,
 7088/tcp dashboard and Admin API over HTTP (on loopback unless admin.bind is set), 10000/udp and the following, one for
-each worker, or one for all with media.one_port, media.
+each worker, or one for all with media.one_port, media; with cluster.bus 7900/tcp, other nodes of the cluster.
 
 Signals: SIGTERM takes nobody new and lets calls go on until they end, for server.drain_timeout at most; then the server
 ends. SIGINT (Ctrl+C) ends calls without waiting for them. A second signal ends a drain, and the next one all that is left.

@@ -134,18 +134,30 @@ fn ask(url: &str) -> Result<String, String> {
 
 /// Fetches a page of the server that runs on this machine.
 pub(crate) async fn get(url: &str) -> Result<Answer, String> {
-    let client = reqwest::Client::builder()
+    exchange(client()?.get(url)).await
+}
+
+/// Sends a request as JSON to the server that runs on this machine. Returns the response's text.
+pub(crate) async fn post(url: &str, body: String) -> Result<String, String> {
+    // Another provider may be installed already; any will do.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let request = client()?
+        .post(url)
+        .header("content-type", "application/json");
+    exchange(request.body(body)).await?.succeeded()
+}
+
+fn client() -> Result<reqwest::Client, String> {
+    let builder = reqwest::Client::builder()
         .timeout(TIMEOUT)
         .no_proxy()
         // The certificate is for the server's name, and the URL has its address.
-        .danger_accept_invalid_certs(true)
-        .build()
-        .map_err(|error| causes(&error))?;
-    let response = client
-        .get(url)
-        .send()
-        .await
-        .map_err(|error| causes(&error))?;
+        .danger_accept_invalid_certs(true);
+    builder.build().map_err(|error| causes(&error))
+}
+
+async fn exchange(request: reqwest::RequestBuilder) -> Result<Answer, String> {
+    let response = request.send().await.map_err(|error| causes(&error))?;
     let status = response.status();
     let text = response.text().await.map_err(|error| causes(&error))?;
     Ok(Answer { status, text })

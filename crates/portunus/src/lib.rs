@@ -5,6 +5,7 @@
 mod banner;
 mod check;
 mod cli;
+mod cluster;
 mod config;
 mod doctor;
 mod event_handlers;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
     match &cli.command {
         Some(Command::Recordings(command)) => return command.run(),
         Some(Command::Doctor(doctor)) => return doctor.run(),
+        Some(Command::Cluster(command)) => return command.run(),
         Some(Command::Health(options)) => return health::run(options),
         Some(Command::Completions { shell }) => return manual::completions(*shell),
         Some(Command::Man { folder }) => return manual::pages(folder),

@@ -24,6 +24,7 @@ use portunus_telephony::Telephony;
 use portunus_turn::Turn;
 
 use crate::banner;
+use crate::cluster::{self, ClusterNode};
 use crate::config::{Config, ResolveError};
 use crate::logging::Logging;
 use crate::process_metrics::ProcessMetrics;
@@ -56,6 +57,8 @@ pub(crate) enum RunError {
     Media(#[from] MediaError),
     #[error(transparent)]
     Transport(#[from] StartError),
+    #[error(transparent)]
+    Cluster(#[from] portunus_cluster::StartError),
     #[error(transparent)]
     Turn(#[from] portunus_turn::StartError),
     #[error("media.turn_ca: {0}")]
@@ -110,9 +113,10 @@ pub(crate) async fn run(
                 .with(Telephony::default()),
         };
         let plugins = plugins(&mut config, &context).await?;
-        Ok::<_, RunError>((turn, plugins))
+        let cluster = ClusterNode::start(&config.cluster).await?;
+        Ok::<_, RunError>((turn, plugins, cluster))
     };
-    let (turn, plugins) = match started.await {
+    let (turn, plugins, cluster) = match started.await {
         Ok(started) => started,
         Err(error) => {
             media.shutdown();
@@ -122,7 +126,7 @@ pub(crate) async fn run(
     let door = config
         .livekit
         .is_on()
-        .then(|| LiveKit::new(config.livekit.clone(), rooms));
+        .then(|| LiveKit::new(config.livekit.clone(), rooms.clone()));
     let known = plugins.iter().map(|(_, it)| it.plugin.clone());
     let gateway = Gateway::new(
         config.core.clone(),
@@ -132,6 +136,7 @@ pub(crate) async fn run(
         ServerFacts {
             jwt,
             turn: turn.clone(),
+            cluster: cluster.as_ref().map(ClusterNode::view),
             traces: traces
                 .clone()
                 .map(|it| Arc::new(it) as Arc<dyn RequestTraces>),
@@ -140,11 +145,12 @@ pub(crate) async fn run(
     );
     // Before any client can connect, so that this event is the first one.
     gateway.publish_start();
-    let metrics = vec![
+    let mut metrics = vec![
         Arc::new(audio.clone()) as Arc<dyn MetricsSource>,
         log.metrics(),
         Arc::new(ProcessMetrics(gateway.clone())),
     ];
+    metrics.extend(cluster.as_ref().map(ClusterNode::metrics));
     let options = AdminOptions {
         config: config.admin.clone(),
         log: log.control(),
@@ -161,6 +167,13 @@ pub(crate) async fn run(
             return Err(error.into());
         }
     };
+    let cluster = cluster.map(|node| {
+        node.serve(cluster::Server {
+            gateway: gateway.clone(),
+            media: media.clone(),
+            rooms,
+        })
+    });
     if let Some(discovery) = discovery {
         tokio::spawn(discovery.follow(turn.clone()));
     }
@@ -184,6 +197,9 @@ pub(crate) async fn run(
     drop(watchdog);
     gateway.publish_end(outcome.as_ref().map_or(0, |signal| signal.number()));
     let end = async {
+        if let Some(cluster) = cluster {
+            cluster.leave().await;
+        }
         gateway.shutdown().await;
         if let Some(turn) = &turn {
             turn.stop();

@@ -3,10 +3,12 @@
 mod config;
 mod task;
 
-pub use config::NatsServer;
+pub use config::{LoginError, NatsAddress, NatsLogin, NatsServer, addresses, probe_servers};
 
+use async_nats::ConnectOptions;
 use bytes::Bytes;
 
+use crate::backoff::Backoff;
 use crate::{BrokerTls, Connection, TlsError};
 
 /// A message that is published.
@@ -16,6 +18,33 @@ pub struct Outgoing {
     pub subject: String,
     /// The content.
     pub payload: Bytes,
+}
+
+/// The reason why a client cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// A file of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A file of the login cannot be used.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+}
+
+/// Returns the options of a client of the library, for users of more than messages: with our login
+/// and TLS, and growing waits before each attempt.
+pub fn options(login: &NatsLogin, tls: &BrokerTls) -> Result<ConnectOptions, ClientError> {
+    let options = ConnectOptions::new()
+        .name("portunus")
+        .retry_on_initial_connect()
+        .reconnect_delay_callback(Backoff::after);
+    let options = login.apply(options)?;
+    Ok(match tls.client()? {
+        Some(tls) => options
+            .require_tls(true)
+            .tls_client_config(tls.as_ref().clone()),
+        None => options,
+    })
 }
 
 /// Connects to `server` and subscribes to `subjects`, on the running tokio runtime.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 
+use super::config::addresses;
 use super::{NatsServer, Outgoing};
 use crate::backoff::Backoff;
 use crate::connection::Ends;
@@ -35,7 +36,7 @@ type Numbered = futures_util::stream::BoxStream<'static, (usize, Message)>;
 /// Keeps a connection to the server until it is stopped.
 pub(super) async fn run(plan: Plan, mut ends: Ends<Outgoing>) {
     let (arrivals, counters) = (ends.arrivals.clone(), ends.counters.clone());
-    let mut reports = Reports::new("nats", plan.server.url.clone(), arrivals, counters);
+    let mut reports = Reports::new("nats", plan.server.address.url.clone(), arrivals, counters);
     let (told, mut events) = mpsc::unbounded_channel();
     let opened = until_stopped(open(&plan, told), &mut ends, &mut reports).await;
     match opened {
@@ -72,18 +73,16 @@ async fn open(
             let _ = told.send(event);
             std::future::ready(())
         });
-    if let (Some(username), Some(password)) = (&server.username, &server.password) {
-        options = options.user_and_password(username.clone(), password.clone().into_inner());
-    }
-    if let Some(token) = &server.token {
-        options = options.token(token.clone().into_inner());
-    }
+    options = server
+        .login
+        .apply(options)
+        .map_err(|error| error.to_string())?;
     if let Some(tls) = &plan.tls {
         options = options
             .require_tls(true)
             .tls_client_config(tls.as_ref().clone());
     }
-    let addresses = server.addresses()?;
+    let addresses = addresses(&server.address.url)?;
     let client = options
         .connect(addresses)
         .await

@@ -1,11 +1,13 @@
 //! The readiness of the server for new clients.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use portunus_media::WorkerStats;
 
 use super::Gateway;
+use crate::ClusterView;
 
 /// A reason why new clients should go elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,11 @@ impl Gateway {
             )
         };
         stuck.map(name).collect()
+    }
+
+    /// Returns the cluster, if this server is a node of one.
+    pub fn cluster(&self) -> Option<&Arc<dyn ClusterView>> {
+        self.context().facts.cluster.as_ref()
     }
 
     /// Returns all reasons why a new client would be refused. Empty means that the server is ready.

@@ -20,6 +20,7 @@ use portunus_api::{
     UnixConfig, WebSocketConfig, WhipConfig,
 };
 use portunus_audio::AudioConfig;
+use portunus_cluster::ClusterConfig;
 use portunus_core::configuration::{
     self, Configuration, Listener, Mistake, PrintError, Section, Sections, keys_of,
 };
@@ -65,6 +66,7 @@ pub(crate) struct Config {
     pub(crate) api: ApiConfig,
     pub(crate) admin: AdminConfig,
     pub(crate) livekit: LiveKitConfig,
+    pub(crate) cluster: ClusterConfig,
     pub(crate) log: LogConfig,
     pub(crate) traces: TracesConfig,
     pub(crate) recording: RecorderConfig,
@@ -176,6 +178,7 @@ impl Config {
             file.section("nats", NatsConfig::read),
         );
         let livekit = file.section("livekit", LiveKitConfig::read);
+        let cluster = file.section("cluster", ClusterConfig::read);
         let tls = file.section("tls", TlsConfig::read);
         for (on, key) in [
             (http.https, "http.https"),
@@ -216,6 +219,7 @@ impl Config {
             },
             admin,
             livekit,
+            cluster,
             log,
             traces,
             recording,
@@ -251,6 +255,7 @@ impl Config {
         sections.add_part("admin", &self.admin)?;
         sections.add_part("admin", &self.api.admin)?;
         sections.add_part("livekit", &self.livekit)?;
+        sections.add_part("cluster", &self.cluster)?;
         sections.add_part("tls", &self.api.tls)?;
         sections.add_part("log", &self.log)?;
         sections.add_part("traces", &self.traces)?;

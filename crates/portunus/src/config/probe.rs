@@ -43,6 +43,7 @@ impl Config {
             self.admin.probe(it);
             api.admin.probe(it);
         });
+        probe.section("cluster", |it| self.cluster.probe(it));
         probe.section("tls", |it| api.tls.probe(it));
         probe.section("recording", |it| self.recording.probe(it));
         let plugins = self.plugins.iter();

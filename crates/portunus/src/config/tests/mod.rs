@@ -190,7 +190,7 @@ fn a_plugin_without_keys_has_no_section() {
         mistakes("[echotest]\n"),
         [
             "line 1: echotest: unknown key; there are server, jwt, media, turn, audio, events, http, whip, websocket, unix, admin, mqtt, rabbitmq, \
-          nats, livekit, tls, log, traces, recording, plugins, streaming, videoroom, audiobridge, textroom, voicemail, recordplay, nosip, sip"
+          nats, livekit, cluster, tls, log, traces, recording, plugins, streaming, videoroom, audiobridge, textroom, voicemail, recordplay, nosip, sip"
         ]
     );
 }

@@ -1,0 +1,157 @@
+//! The section `[cluster]`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+
+use portunus_brokers::BrokerTls;
+use portunus_brokers::nats::{NatsLogin, addresses, probe_servers};
+use portunus_config::{Configuration, Probe, Protocol, Section};
+use serde::{Deserialize, Serialize};
+
+use crate::authority::Folder;
+use crate::id::NodeId;
+use crate::settings::WithoutBus;
+
+/// The port of control links.
+const PORT: u16 = 7900;
+
+/// The cluster that this server is a node of. It is alone without `bus`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ClusterConfig {
+    /// The node.
+    #[serde(flatten)]
+    pub node: NodeConfig,
+    /// The login at the bus.
+    #[serde(flatten)]
+    pub login: NatsLogin,
+    /// TLS to the bus.
+    #[serde(flatten)]
+    pub tls: BrokerTls,
+}
+
+/// The node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeConfig {
+    /// The NATS servers, `nats://HOST:PORT` with commas between. `None` disables the cluster.
+    #[serde(with = "portunus_config::optional")]
+    pub bus: Option<String>,
+    /// The name of this node, which no other node has.
+    pub name: String,
+    /// The prefix of the names of the buckets. Clusters with one NATS have different ones.
+    pub prefix: String,
+    /// The folder of the certificates.
+    pub folder: PathBuf,
+    /// The addresses to listen on for other nodes. Empty means all.
+    pub bind: Vec<IpAddr>,
+    /// The port for other nodes (TCP).
+    pub port: u16,
+    /// The addresses at which other nodes reach this one. Empty means the one that leads to the
+    /// bus.
+    pub announced: Vec<IpAddr>,
+    /// Where this node is. New homes go to nodes of the same region.
+    pub region: String,
+    /// The URL of this node's HTTP server for clients.
+    #[serde(with = "portunus_config::optional")]
+    pub url: Option<String>,
+    /// What becomes of new rooms while the bus is away.
+    pub without_bus: WithoutBus,
+    /// The number of NATS servers that keep a copy. 0 means 3 in a cluster of NATS, otherwise 1.
+    pub replicas: usize,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        NodeConfig {
+            bus: None,
+            name: String::new(),
+            prefix: "portunus".to_owned(),
+            folder: "/var/lib/portunus/cluster".into(),
+            bind: Vec::new(),
+            port: PORT,
+            announced: Vec::new(),
+            region: String::new(),
+            url: None,
+            without_bus: WithoutBus::default(),
+            replicas: 0,
+        }
+    }
+}
+
+impl ClusterConfig {
+    /// Returns whether this server is a node of a cluster.
+    pub fn is_on(&self) -> bool {
+        self.node.bus.is_some()
+    }
+
+    /// Returns the addresses at which other nodes reach this one.
+    pub(crate) fn control_addresses(&self, port: u16) -> Vec<SocketAddr> {
+        let announced = match self.node.announced.is_empty() {
+            true => vec![self.local_address()],
+            false => self.node.announced.clone(),
+        };
+        announced
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, port))
+            .collect()
+    }
+
+    /// Returns the local address that leads to the bus.
+    fn local_address(&self) -> IpAddr {
+        let bound = self.node.bind.iter().find(|ip| !ip.is_unspecified());
+        if let Some(bound) = bound {
+            return *bound;
+        }
+        let servers = addresses(self.node.bus.as_deref().unwrap_or_default());
+        let server = servers.ok().and_then(|servers| servers.into_iter().next());
+        let found = server.and_then(|server| {
+            // Sends nothing: the kernel chooses the address.
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+            socket.connect((server.host(), server.port())).ok()?;
+            socket.local_addr().ok()
+        });
+        found.map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+    }
+}
+
+impl Configuration for ClusterConfig {
+    fn read(section: &mut Section<'_>) -> Self {
+        let node: NodeConfig = section.keys();
+        if let Some(bus) = &node.bus {
+            section.check(&["bus"], addresses(bus).map(drop));
+            section.check(&["name"], NodeId::new(&node.name).map(drop));
+            section.listens("port", Protocol::Tcp, &node.bind, node.port..=node.port);
+        }
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let is_right = (1..=64).contains(&node.prefix.len()) && node.prefix.chars().all(allowed);
+        let text = "expected 1 to 64 letters, digits, hyphens and underscores";
+        section.require(&["prefix"], is_right, text);
+        section.range("replicas", node.replicas, 0..=5);
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let is_url = node.url.as_ref().is_none_or(is_http);
+        let text = "expected a URL that starts with http:// or https://";
+        section.require(&["url"], is_url, text);
+        ClusterConfig {
+            node,
+            login: NatsLogin::read(section),
+            tls: BrokerTls::read(section),
+        }
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        let Some(bus) = &self.node.bus else {
+            return;
+        };
+        self.login.probe(probe);
+        probe_servers("bus", bus, &self.tls, probe);
+        let identity = Folder::new(&self.node.folder).identity();
+        match identity {
+            Ok(identity) if identity.id.as_str() != self.node.name => probe.error(
+                "name",
+                format!("the certificate in cluster.folder is for {}", identity.id),
+            ),
+            Ok(_) => {}
+            Err(error) => probe.error("folder", error),
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! The task that drives a node.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use portunus_brokers::nats;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::bus::{self, Complaint, Plan};
+use super::error::StartError;
+use super::link::{LinkNews, Links, Wire};
+use super::tls;
+use crate::authority::Folder;
+use crate::bus::{BusEvent, BusRequest, Outcome};
+use crate::config::ClusterConfig;
+use crate::counters::Counters;
+use crate::event::{Event, Output};
+use crate::id::{Epoch, NodeId};
+use crate::links::{ConnId, LinkEvent};
+use crate::node::{Demand, Node, Sizes};
+use crate::settings::NodeSettings;
+use crate::status::Status;
+use crate::wire::VersionRange;
+
+/// The most events that wait for the server. While few places are left, links wait.
+const EVENTS: usize = 16_384;
+const SPARE: usize = 4_096;
+
+/// The queues of the driver.
+const COMMANDS: usize = 4_096;
+const NEWS: usize = 1_024;
+
+/// Between two looks at the figures.
+const PUBLISHED: Duration = Duration::from_millis(200);
+
+/// How long the end waits for the last words.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What the server says of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The addresses of its media links.
+    pub relay: Vec<SocketAddr>,
+    /// The URL of its HTTP server for clients.
+    pub url: Option<String>,
+}
+
+/// A node of a cluster; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Demand(Demand),
+    Status(oneshot::Sender<Status>),
+    Leave(oneshot::Sender<()>),
+}
+
+/// What can be read at any time.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) id: NodeId,
+    local: SocketAddr,
+    complaint: Complaint,
+    pub(super) facts: Mutex<Snapshot>,
+}
+
+/// The figures of the node a moment ago.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Snapshot {
+    pub(super) is_confirmed: bool,
+    pub(super) counters: Counters,
+    pub(super) sizes: Sizes,
+    pub(super) least_loaded: Option<String>,
+    pub(super) lost_events: u64,
+    pub(super) refused_certificates: u64,
+}
+
+impl Cluster {
+    /// Starts the node of this configuration, on the running tokio runtime. Events have to be
+    /// taken.
+    pub async fn start(
+        config: &ClusterConfig,
+        facts: Facts,
+    ) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
+        let name = NodeId::new(&config.node.name)?;
+        let folder = Folder::new(&config.node.folder);
+        let identity = folder.identity()?;
+        if identity.id != name {
+            return Err(StartError::OtherName(identity.id));
+        }
+        let servers = nats::addresses(config.node.bus.as_deref().unwrap_or_default());
+        let servers = servers.map_err(StartError::Address)?;
+        let options = nats::options(&config.login, &config.tls)?;
+        let listeners = listen(config).await?;
+        let local = listeners.first().and_then(|it| it.local_addr().ok());
+        let local = local.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], config.node.port)));
+        let settings = NodeSettings {
+            id: name.clone(),
+            epoch: random_epoch(),
+            cluster: config.node.prefix.clone(),
+            versions: VersionRange::OURS,
+            region: config.node.region.clone(),
+            control: config.control_addresses(local.port()),
+            relay: facts.relay,
+            url: facts.url.or_else(|| config.node.url.clone()),
+            fingerprint: identity.fingerprint.clone(),
+            without_bus: config.node.without_bus,
+        };
+        let (news, from_links) = mpsc::channel(NEWS);
+        let room = Arc::new(Notify::new());
+        let links = Links {
+            server: tls::server(&identity)?,
+            client: tls::client(&identity)?,
+            folder,
+            news,
+            room: room.clone(),
+            next: Arc::new(AtomicU64::new(1)),
+            handshakes: Arc::new(AtomicUsize::new(0)),
+        };
+        let mut tasks: Vec<JoinHandle<()>> = Vec::new();
+        for listener in listeners {
+            tasks.push(tokio::spawn(links.clone().accept(listener)));
+        }
+        let (requests, bus_requests) = mpsc::channel(NEWS);
+        let (bus_events, from_bus) = mpsc::channel(NEWS);
+        let complaint = Complaint::default();
+        let plan = Plan {
+            options,
+            servers,
+            prefix: config.node.prefix.clone(),
+            replicas: config.node.replicas,
+        };
+        let bus = bus::run(plan, bus_requests, bus_events, complaint.clone());
+        tasks.push(tokio::spawn(bus));
+        let (commands, from_server) = mpsc::channel(COMMANDS);
+        let (events, taken) = mpsc::channel(EVENTS);
+        let shared = Arc::new(Shared {
+            id: name,
+            local,
+            complaint,
+            facts: Mutex::default(),
+        });
+        let driver = Driver {
+            node: Node::new(settings, Instant::now()),
+            wires: BTreeMap::new(),
+            links,
+            requests,
+            refused: Vec::new(),
+            events,
+            shared: shared.clone(),
+            tasks,
+            snapshot: Snapshot::default(),
+            published: Instant::now(),
+        };
+        tokio::spawn(driver.run(from_server, from_bus, from_links, room));
+        Ok((Cluster { commands, shared }, taken))
+    }
+
+    /// Returns the name of this node.
+    pub fn id(&self) -> &NodeId {
+        &self.shared.id
+    }
+
+    /// Returns the address of the control port.
+    pub fn local(&self) -> SocketAddr {
+        self.shared.local
+    }
+
+    /// Has the node do something. What cannot be done is logged.
+    pub async fn demand(&self, demand: Demand) {
+        // The driver is gone only at the end.
+        let _ = self.commands.send(Command::Demand(demand)).await;
+    }
+
+    /// Returns the state of the node, or `None` at the end of the server.
+    pub async fn status(&self) -> Option<Status> {
+        let (to, answer) = oneshot::channel();
+        self.commands.send(Command::Status(to)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// Returns why the node is degraded, or `None` if it is not.
+    pub fn degraded(&self) -> Option<String> {
+        if self.snapshot().is_confirmed {
+            return None;
+        }
+        let reason = self.shared.complaint.get();
+        let reason = reason.unwrap_or_else(|| "the bus has not confirmed this node".to_owned());
+        Some(format!("degraded: cluster: {reason}"))
+    }
+
+    /// Returns the URL of the node with the least load, which may be this one. `None` if no node has
+    /// one.
+    pub fn least_loaded(&self) -> Option<String> {
+        self.snapshot().least_loaded
+    }
+
+    /// Leaves the cluster, because the server ends.
+    pub async fn leave(&self) {
+        let (to, left) = oneshot::channel();
+        if self.commands.send(Command::Leave(to)).await.is_ok() {
+            let _ = left.await;
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let facts = self.shared.facts.lock();
+        facts.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[derive(Debug)]
+struct Driver {
+    node: Node,
+    wires: BTreeMap<ConnId, Wire>,
+    links: Links,
+    requests: mpsc::Sender<BusRequest>,
+    /// Requests for which the queue of the bus had no place.
+    refused: Vec<BusRequest>,
+    events: mpsc::Sender<Event>,
+    shared: Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+    snapshot: Snapshot,
+    /// When the figures may be published again.
+    published: Instant,
+}
+
+impl Driver {
+    async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut from_bus: mpsc::Receiver<BusEvent>,
+        mut from_links: mpsc::Receiver<LinkNews>,
+        room: Arc<Notify>,
+    ) {
+        loop {
+            let deadline = self
+                .node
+                .deadline()
+                .saturating_duration_since(Instant::now());
+            let has_room = self.events.capacity() >= SPARE;
+            tokio::select! {
+                Some(event) = from_bus.recv() => self.node.bus_event(event, Instant::now()),
+                Some(news) = from_links.recv(), if has_room => self.link_news(news),
+                command = commands.recv() => match command {
+                    Some(Command::Demand(demand)) => self.demand(demand),
+                    Some(Command::Status(to)) => {
+                        // Who asked may be gone.
+                        let _ = to.send(self.node.status(Instant::now()));
+                    }
+                    Some(Command::Leave(left)) => {
+                        self.demand(Demand::Leave);
+                        self.serve();
+                        // The bus confirms the last write, or does not.
+                        let _ = timeout(FAREWELL, written(&mut from_bus)).await;
+                        self.end();
+                        let _ = left.send(());
+                        return;
+                    }
+                    None => return self.end(),
+                },
+                () = room.notified() => {}
+                () = sleep(deadline) => self.node.tick(Instant::now()),
+            }
+            self.serve();
+        }
+    }
+
+    fn demand(&mut self, demand: Demand) {
+        if let Err(error) = self.node.demand(demand, Instant::now()) {
+            tracing::warn!(%error, "cluster: refused");
+        }
+    }
+
+    fn link_news(&mut self, news: LinkNews) {
+        let event = match news {
+            LinkNews::Event(LinkEvent::Closed { conn }) => {
+                self.wires.remove(&conn);
+                LinkEvent::Closed { conn }
+            }
+            LinkNews::Event(event) => event,
+            LinkNews::Open(wire) => {
+                let event = LinkEvent::Opened {
+                    conn: wire.conn,
+                    node: wire.node.clone(),
+                    is_dialled: wire.is_dialled,
+                };
+                if !self.node.trusts(&wire.node, &wire.fingerprint) {
+                    self.snapshot.refused_certificates += 1;
+                    tracing::warn!(
+                        node = %wire.node,
+                        "cluster: a connection shows another certificate than the node's entry on the bus"
+                    );
+                    // It closes as its wire is dropped.
+                    if wire.is_dialled {
+                        let failed = LinkEvent::Failed { node: wire.node };
+                        self.node.link_event(failed, Instant::now());
+                    }
+                    return;
+                }
+                self.wires.insert(wire.conn, wire);
+                event
+            }
+        };
+        self.node.link_event(event, Instant::now());
+    }
+
+    /// Does what the node wants, and sends its frames.
+    fn serve(&mut self) {
+        loop {
+            while let Some(output) = self.node.poll_output() {
+                self.output(output);
+            }
+            if self.refused.is_empty() {
+                break;
+            }
+            for request in std::mem::take(&mut self.refused) {
+                let event = BusEvent::Written {
+                    id: request.id,
+                    outcome: Outcome::Unknown,
+                };
+                self.node.bus_event(event, Instant::now());
+            }
+        }
+        let now = Instant::now();
+        for (conn, wire) in &self.wires {
+            while let Ok(permit) = wire.frames.try_reserve() {
+                match self.node.poll_frame(*conn, now) {
+                    Some(frame) => permit.send(frame),
+                    None => break,
+                }
+            }
+        }
+        self.publish();
+    }
+
+    fn output(&mut self, output: Output) {
+        match output {
+            Output::Bus(request) => {
+                if let Err(error) = self.requests.try_send(request) {
+                    self.refused.push(error.into_inner());
+                }
+            }
+            Output::Dial { node, addresses } => self.links.dial(node, addresses),
+            Output::Close { conn, reason } => {
+                if let Some(wire) = self.wires.remove(&conn) {
+                    tracing::info!(node = %wire.node, %reason, "cluster: a link is closed");
+                    drop(wire);
+                }
+            }
+            Output::Event(event) => {
+                log(&event);
+                if self.events.try_send(event).is_err() {
+                    self.snapshot.lost_events += 1;
+                }
+            }
+        }
+    }
+
+    /// Lets others read the figures, which are looked at now and then only.
+    fn publish(&mut self) {
+        let now = Instant::now();
+        let is_same = self.snapshot.is_confirmed == self.node.is_confirmed();
+        if is_same && now < self.published {
+            return;
+        }
+        self.published = now + PUBLISHED;
+        self.snapshot.is_confirmed = self.node.is_confirmed();
+        self.snapshot.counters = self.node.counters();
+        self.snapshot.sizes = self.node.sizes();
+        self.snapshot.least_loaded = self.node.least_loaded();
+        let mut facts = self
+            .shared
+            .facts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *facts = self.snapshot.clone();
+    }
+
+    fn end(&mut self) {
+        self.wires.clear();
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn written(from_bus: &mut mpsc::Receiver<BusEvent>) {
+    while let Some(event) = from_bus.recv().await {
+        if matches!(event, BusEvent::Written { .. }) {
+            return;
+        }
+    }
+}
+
+fn log(event: &Event) {
+    match event {
+        Event::NodeUp { node, .. } => tracing::info!(%node, "cluster: a link to a node is up"),
+        Event::NodeLost { node } => tracing::warn!(%node, "cluster: a node is lost"),
+        Event::NameTaken => tracing::error!(
+            "cluster: another process has this node's name (cluster.name): this one leaves the cluster"
+        ),
+        Event::VersionRefused { node, theirs } => tracing::error!(
+            %node,
+            %theirs,
+            ours = %VersionRange::OURS,
+            "cluster: a node speaks no version in common with this one"
+        ),
+        Event::Confirmed(true) => tracing::info!("cluster: the bus has this node"),
+        Event::Confirmed(false) => {
+            tracing::warn!("cluster: the bus has not confirmed this node for 10 s");
+        }
+        _ => {}
+    }
+}
+
+async fn listen(config: &ClusterConfig) -> Result<Vec<TcpListener>, StartError> {
+    let port = config.node.port;
+    let addresses: Vec<SocketAddr> = match config.node.bind.is_empty() {
+        true => vec![SocketAddr::from(([0_u16; 8], port))],
+        false => config
+            .node
+            .bind
+            .iter()
+            .map(|ip| SocketAddr::new(*ip, port))
+            .collect(),
+    };
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let bound = match TcpListener::bind(address).await {
+            // A machine without IPv6.
+            Err(_) if config.node.bind.is_empty() => {
+                TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port))).await
+            }
+            bound => bound,
+        };
+        listeners.push(bound.map_err(|error| StartError::Listen { address, error })?);
+    }
+    Ok(listeners)
+}
+
+/// Returns the number of a run.
+fn random_epoch() -> Epoch {
+    let mut bytes = [0; 8];
+    // Without random numbers no key of TLS could be made either.
+    let _ = openssl::rand::rand_bytes(&mut bytes);
+    Epoch(u64::from_be_bytes(bytes) >> 11)
+}

@@ -1,0 +1,14 @@
+//! The edges of a node: NATS as its bus, connections by TLS as its links, and the task that drives
+//! it.
+
+mod bus;
+mod driver;
+mod error;
+mod join;
+mod link;
+mod metrics;
+mod tls;
+
+pub use driver::{Cluster, Facts};
+pub use error::StartError;
+pub use join::{JoinError, join};

@@ -1,0 +1,42 @@
+//! The nodes of a cluster: who is there, where each room is at home, and the control links between
+//! nodes.
+//!
+//! [`Cluster`] is a node with its edges: NATS, TLS and a task. [`Node`] is the state machine of one node, sans-IO: it takes events of the bus (a key-value store
+//! with revisions), events of links, demands of the server and a time, and returns requests to the
+//! bus, frames for links, events and the next deadline. See docs/architecture/cluster.md.
+#![forbid(unsafe_code)]
+
+mod authority;
+mod bus;
+mod config;
+mod counters;
+mod edge;
+mod event;
+mod homes;
+mod id;
+mod key;
+mod links;
+mod members;
+mod node;
+mod places;
+mod record;
+mod settings;
+mod status;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod wire;
+
+pub use authority::{AuthorityError, Folder, Identity, Invitation};
+pub use bus::{Bucket, BusEvent, BusRequest, Entry, OpId, Outcome, Write};
+pub use config::{ClusterConfig, NodeConfig};
+pub use counters::Counters;
+pub use edge::{Cluster, Facts, JoinError, StartError, join};
+pub use event::{Event, Output, Place, Unplaced};
+pub use id::{Epoch, IdError, NodeId, Revision};
+pub use key::{HomeKey, KeyError};
+pub use links::{CloseReason, ConnId, LinkEvent};
+pub use node::{Demand, DemandError, Node, Sizes};
+pub use record::{HomeRecord, Load, NodeRecord, NodeState, RecordError};
+pub use settings::{NodeSettings, WithoutBus};
+pub use status::{HomeStatus, LinkStatus, NodeStatus, Status};
+pub use wire::{About, Frame, FrameError, KnownHome, MAX_FRAME, VersionRange};

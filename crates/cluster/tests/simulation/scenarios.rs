@@ -1,0 +1,343 @@
+//! One thing at a time, with its figure.
+
+use std::time::Duration;
+
+use portunus_cluster::{
+    Bucket, Demand, HomeKey, HomeRecord, Place, Unplaced, VersionRange, WithoutBus,
+};
+
+use crate::schedule::check;
+use crate::world::World;
+
+fn second(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+fn room(name: &str) -> HomeKey {
+    HomeKey::new("room.test", name).unwrap()
+}
+
+/// Returns a cluster whose nodes are all linked.
+fn cluster(count: usize, without_bus: WithoutBus) -> World {
+    let mut world = World::new(1, count, without_bus);
+    for index in 0..count {
+        world.start(index);
+    }
+    world.until(second(10), "links between all", |world| {
+        linked(world, count - 1)
+    });
+    world
+}
+
+fn linked(world: &World, each: usize) -> bool {
+    world
+        .hosts
+        .iter()
+        .filter_map(|host| host.node.as_ref())
+        .all(|node| node.sizes().links == each)
+}
+
+fn home_of(world: &World, key: &HomeKey) -> Option<HomeRecord> {
+    let entries = world.bus.entries(Bucket::Homes).into_iter();
+    let found = entries
+        .filter(|entry| entry.key == key.as_str())
+        .find_map(|entry| entry.value);
+    found.map(|value| HomeRecord::parse(&value).unwrap())
+}
+
+fn is_settled(world: &World, key: &HomeKey) -> bool {
+    world
+        .hosts
+        .iter()
+        .filter(|host| host.open.contains_key(key))
+        .all(|host| {
+            let others = world
+                .hosts
+                .iter()
+                .filter(|it| it.open.contains_key(key))
+                .count()
+                - 1;
+            let seen = host.items.keys().filter(|(of, _, _)| of == key).count();
+            seen == others
+                && matches!(
+                    host.places.get(key),
+                    Some(
+                        Place::Here { .. }
+                            | Place::There {
+                                is_reachable: true,
+                                ..
+                            }
+                    )
+                )
+        })
+}
+
+#[test]
+fn two_who_open_a_room_at_once_see_each_other_and_the_room_costs_two_writes() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let key = room("1");
+    let beats = |world: &World| world.bus.entries(Bucket::Nodes).len();
+    assert_eq!(beats(&world), 3);
+    world.open(0, &key);
+    world.open(1, &key);
+    world.until(second(2), "the room", |world| is_settled(world, &key));
+    check(&world, std::slice::from_ref(&key));
+    world.release(0, &key, false);
+    world.release(1, &key, false);
+    world.until(second(3), "its end", |world| home_of(world, &key).is_none());
+    let writes = world.bus.entries(Bucket::Homes);
+    assert_eq!(
+        writes.iter().map(|it| it.sequence).max(),
+        Some(2),
+        "{writes:?}"
+    );
+}
+
+#[test]
+fn a_home_that_dies_is_taken_over_within_16_seconds_and_its_items_go_within_4() {
+    let mut world = cluster(4, WithoutBus::Refuse);
+    let key = room("1");
+    world.open(0, &key);
+    world.until(second(2), "the home", |world| {
+        home_of(world, &key).is_some()
+    });
+    (1..4).for_each(|index| world.open(index, &key));
+    world.until(second(2), "the room", |world| is_settled(world, &key));
+    world.kill(0);
+    world.hosts[0].open.clear();
+    world.until(second(4), "the end of its items", |world| {
+        let lost = &world.hosts[0].id;
+        world
+            .hosts
+            .iter()
+            .skip(1)
+            .all(|host| !host.items.keys().any(|(_, node, _)| node == lost))
+    });
+    // Nobody else's items went.
+    assert!(world.hosts.iter().skip(1).all(|host| host.items.len() == 2));
+    world.until(second(16), "a new home", |world| {
+        home_of(world, &key).is_some_and(|home| home.node != world.hosts[0].id)
+    });
+    world.until(second(2), "all registered", |world| is_settled(world, &key));
+    check(&world, &[key]);
+}
+
+#[test]
+fn a_node_that_was_stopped_for_30_seconds_yields_its_homes() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let key = room("1");
+    world.open(0, &key);
+    world.until(second(2), "the home", |world| {
+        home_of(world, &key).is_some()
+    });
+    world.open(1, &key);
+    world.open(2, &key);
+    world.stall(0, second(30));
+    world.run(second(25));
+    let home = home_of(&world, &key).unwrap();
+    assert_ne!(home.node, world.hosts[0].id);
+    world.run(second(10));
+    assert_eq!(home_of(&world, &key), Some(home));
+    check(&world, &[key]);
+    assert_eq!(world.hosts[0].node.as_ref().unwrap().counters().yields, 1);
+}
+
+#[test]
+fn while_the_bus_is_away_known_rooms_go_on_and_all_is_normal_5_seconds_after_its_return() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let key = room("1");
+    world.open(0, &key);
+    world.until(second(2), "the home", |world| {
+        home_of(world, &key).is_some()
+    });
+    world.open(1, &key);
+    world.until(second(2), "the room", |world| is_settled(world, &key));
+    world.bus.is_up = false;
+    world.rewire_bus();
+    world.run(second(600));
+    // A join to a known room.
+    world.open(2, &key);
+    world.until(second(1), "the join", |world| is_settled(world, &key));
+    let new = room("2");
+    world.open(2, &new);
+    let refused = Some(&Place::Nowhere(Unplaced::NoBus));
+    assert_eq!(world.hosts[2].places.get(&new), refused);
+    let before: Vec<_> = world
+        .hosts
+        .iter()
+        .map(|host| host.node.as_ref().unwrap().counters().lost_nodes)
+        .collect();
+    assert_eq!(before, [0, 0, 0]);
+    world.bus.is_up = true;
+    world.rewire_bus();
+    world.run(second(3));
+    world.until(second(5), "all normal", |world| {
+        world
+            .hosts
+            .iter()
+            .all(|host| host.node.as_ref().unwrap().is_confirmed())
+            && is_settled(world, &new)
+    });
+    check(&world, &[key, new]);
+    // Nobody was taken for dead, though all entries had expired.
+    world.run(second(30));
+    assert!(
+        world
+            .hosts
+            .iter()
+            .all(|host| host.node.as_ref().unwrap().counters().takeovers == 0)
+    );
+}
+
+#[test]
+fn rooms_that_were_opened_on_both_sides_become_one() {
+    let mut world = cluster(2, WithoutBus::Local);
+    world.bus.is_up = false;
+    world.rewire_bus();
+    world.run(second(12));
+    let key = room("1");
+    world.open(0, &key);
+    world.open(1, &key);
+    let here = |world: &World, index: usize| {
+        matches!(
+            world.hosts[index].places.get(&key),
+            Some(Place::Here { .. })
+        )
+    };
+    assert!(here(&world, 0) && here(&world, 1));
+    world.bus.is_up = true;
+    world.rewire_bus();
+    world.run(second(6));
+    check(&world, &[key]);
+}
+
+#[test]
+fn a_bus_that_has_lost_its_entries_is_filled_again() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let keys: Vec<_> = (0..5).map(|it| room(&it.to_string())).collect();
+    for (index, key) in keys.iter().enumerate() {
+        world.open(index % 3, key);
+        world.open((index + 1) % 3, key);
+    }
+    world.run(second(3));
+    world.bus.is_up = false;
+    world.rewire_bus();
+    world.run(second(5));
+    world.bus.wipe();
+    world.bus.is_up = true;
+    world.rewire_bus();
+    world.run(second(8));
+    check(&world, &keys);
+}
+
+#[test]
+fn a_drained_node_hands_its_homes_over_and_gets_none_until_that_is_undone() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let keys: Vec<_> = (0..20).map(|it| room(&it.to_string())).collect();
+    for key in &keys {
+        world.open(0, key);
+        world.until(second(2), "the home", |world| home_of(world, key).is_some());
+        world.open(1, key);
+    }
+    world.until(second(2), "the rooms", |world| {
+        keys.iter().all(|key| is_settled(world, key))
+    });
+    world.demand(0, Demand::Drain(true));
+    world.until(second(4), "the handover", |world| {
+        keys.iter()
+            .all(|key| home_of(world, key).is_some_and(|home| home.node == world.hosts[1].id))
+    });
+    world.run(second(2));
+    check(&world, &keys);
+    let counters = world.hosts[0].node.as_ref().unwrap().counters();
+    assert_eq!((counters.handovers, counters.yields), (20, 0));
+    let new = room("new");
+    world.open(0, &new);
+    world.until(second(3), "the new room", |world| is_settled(world, &new));
+    assert_ne!(home_of(&world, &new).unwrap().node, world.hosts[0].id);
+    world.demand(0, Demand::Drain(false));
+    let newer = room("newer");
+    world.open(0, &newer);
+    world.until(second(3), "the newer room", |world| {
+        is_settled(world, &newer)
+    });
+    assert_eq!(home_of(&world, &newer).unwrap().node, world.hosts[0].id);
+}
+
+#[test]
+fn neighbouring_versions_work_together_and_others_are_refused() {
+    let mut world = World::new(1, 3, WithoutBus::Refuse);
+    world.hosts[0].versions = VersionRange { min: 1, max: 2 };
+    world.hosts[1].versions = VersionRange { min: 2, max: 3 };
+    world.hosts[2].versions = VersionRange { min: 3, max: 4 };
+    (0..3).for_each(|index| world.start(index));
+    world.run(second(5));
+    let spoken = |index: usize| {
+        let status = world.hosts[index].node.as_ref().unwrap().status(world.now);
+        let links = status.links.into_iter().filter(|link| link.state == "up");
+        links
+            .map(|link| (link.node.to_string(), link.version.unwrap()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(spoken(0), [("n1".to_owned(), 2)]);
+    assert_eq!(spoken(1), [("n0".to_owned(), 2), ("n2".to_owned(), 3)]);
+    assert!(
+        world.hosts[0]
+            .node
+            .as_ref()
+            .unwrap()
+            .counters()
+            .version_refusals
+            > 0
+    );
+}
+
+#[test]
+fn rooms_of_a_node_that_nobody_else_has_open_are_deleted_when_it_dies() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let key = room("1");
+    world.open(0, &key);
+    world.until(second(2), "the home", |world| {
+        home_of(world, &key).is_some()
+    });
+    world.kill(0);
+    world.hosts[0].open.clear();
+    world.until(second(25), "its deletion", |world| {
+        home_of(world, &key).is_none()
+    });
+}
+
+#[test]
+fn a_link_that_is_cut_is_no_death_while_both_have_the_bus() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let key = room("1");
+    world.open(0, &key);
+    world.until(second(2), "the home", |world| {
+        home_of(world, &key).is_some()
+    });
+    world.open(1, &key);
+    world.open(2, &key);
+    world.until(second(2), "the room", |world| is_settled(world, &key));
+    world.cut.insert((0, 1));
+    world.run(second(60));
+    assert_eq!(home_of(&world, &key).unwrap().node, world.hosts[0].id);
+    let unreachable = matches!(
+        world.hosts[1].places.get(&key),
+        Some(Place::There {
+            is_reachable: false,
+            ..
+        })
+    );
+    assert!(unreachable);
+    let status = world.hosts[1].node.as_ref().unwrap().status(world.now);
+    assert!(
+        status
+            .disagreements
+            .iter()
+            .any(|it| it == "n0 is on the bus, and there is no link to it"),
+        "{status:?}"
+    );
+    world.cut.clear();
+    world.run(second(8));
+    check(&world, &[key]);
+}

@@ -1,0 +1,217 @@
+//! Three processes as nodes of a cluster, with a real nats-server: what `portunus cluster` does and
+//! shows. Skipped with a message where no nats-server of 2.11 or newer is installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
+
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use portunus_tests::free_port;
+use serde_json::{Value, json};
+
+use server::{PATIENCE, Process, attach_to, get, metric, post, run};
+
+fn nats_server() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let program = cache.or_else(home)?.join("portunus/tools/nats-server");
+    if program.exists() {
+        return Some(program);
+    }
+    println!("skipped: there is no nats-server 2.11 (scripts/setup cluster)");
+    None
+}
+
+/// A nats-server with JetStream.
+fn nats(program: &Path, folder: &Path, port: u16) -> Process {
+    let mut command = Command::new(program);
+    let port = port.to_string();
+    command
+        .args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"])
+        .arg(folder);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Process(command.spawn().unwrap())
+}
+
+struct Node {
+    config: PathBuf,
+    port: u16,
+    running: Option<(Process, String)>,
+}
+
+impl Node {
+    fn new(folder: &Path, name: &str, bus: u16) -> Self {
+        let place = folder.join(name);
+        std::fs::create_dir(&place).unwrap();
+        let (http, admin, port) = (free_port(), free_port(), free_port());
+        let config = format!(
+            "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
+             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
+             [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\n\
+             [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
+             bind = [\"127.0.0.1\"]\nport = {port}\nurl = \"http://127.0.0.1:{http}/\"\n",
+            place.join("rec"),
+            place.join("cluster"),
+        );
+        let path = place.join("portunus.toml");
+        std::fs::write(&path, config).unwrap();
+        Node {
+            config: path,
+            port,
+            running: None,
+        }
+    }
+
+    fn start(&mut self) {
+        self.running = Some(run(&self.config));
+    }
+
+    fn api(&self) -> &str {
+        &self.running.as_ref().unwrap().1
+    }
+
+    fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portunus"));
+        command
+            .arg("cluster")
+            .args(arguments)
+            .arg("--config")
+            .arg(&self.config);
+        command.output().unwrap()
+    }
+
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn status(&self) -> Value {
+        serde_json::from_str(&self.says(&["status", "--json"])).unwrap()
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let status = self.status();
+            if holds(&status) {
+                return status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what}: {status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn join_room(&self) {
+        let handle = attach_to(self.api(), "janus.plugin.videoroom");
+        let body = json!({ "request": "join", "ptype": "publisher", "room": 1234 });
+        post(
+            &handle,
+            &json!({ "janus": "message", "transaction": "t", "body": body }),
+        );
+    }
+}
+
+fn links_up(status: &Value) -> usize {
+    let links = status["links"].as_array().unwrap();
+    links.iter().filter(|link| link["state"] == "up").count()
+}
+
+fn path_of(api: &str, path: &str) -> String {
+    api.replace("/janus", path)
+}
+
+#[test]
+fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
+    let Some(program) = nats_server() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let bus = nats(&program, &folder.path().join("nats"), port);
+    let mut nodes = ["a", "b", "c"].map(|name| Node::new(folder.path(), name, port));
+    // Without a certificate a node says what to do.
+    let started = Command::new(env!("CARGO_BIN_EXE_portunus"))
+        .arg("--config")
+        .arg(&nodes[0].config)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&started.stderr).into_owned();
+    assert!(error.contains("portunus cluster init"), "{error}");
+    nodes[0].says(&["init"]);
+    nodes[0].start();
+    let address = format!("127.0.0.1:{}", nodes[0].port);
+    for index in [1, 2] {
+        let name = ["a", "b", "c"][index];
+        let invitation = nodes[0].says(&["invite", name, "--address", &address]);
+        nodes[index].says(&["join", &invitation]);
+        let again = nodes[index].command(&["join", &invitation]);
+        assert!(!again.status.success());
+        nodes[index].start();
+    }
+    for node in &nodes {
+        node.until("two links", |status| {
+            links_up(status) == 2 && status["confirmed"] == true
+        });
+        assert_eq!(get(&path_of(node.api(), "/readyz")), "ok\n");
+    }
+    nodes[1].join_room();
+    nodes[1].until("a home", |status| status["homes"][0]["node"] == "b");
+    nodes[2].join_room();
+    nodes[2].until("a registration", |status| {
+        status["homes"][0]["registered"] == true
+    });
+    let status = nodes[1].until("both people", |status| status["homes"][0]["items"] == 2);
+    let home = &status["homes"][0];
+    assert_eq!(
+        (&home["what"], &home["node"]),
+        (&json!("room.videoroom \"1234\""), &json!("b"))
+    );
+    assert_eq!(home["members"], json!(["c"]));
+    assert_eq!(status["disagreements"], json!([]));
+    let text = nodes[0].says(&["status"]);
+    for part in [
+        "NODE",
+        "LINK TO",
+        "ROUND TRIP",
+        "room.videoroom \"1234\"",
+        "Nothing disagrees.",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(metric(nodes[0].api(), "portunus_cluster_nodes"), 3);
+    // The reply has no body, but a place.
+    assert_eq!(get(&path_of(nodes[0].api(), "/where")), "");
+
+    // The bus dies: nodes serve, and say that they are without it.
+    drop(bus);
+    let begin = Instant::now();
+    loop {
+        let ready = get(&path_of(nodes[0].api(), "/readyz"));
+        if ready.starts_with("ok\ndegraded: cluster: ") {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{ready}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(get(&path_of(nodes[0].api(), "/livez")), "ok\n");
+    assert_eq!(links_up(&nodes[0].status()), 2);
+    let bus = nats(&program, &folder.path().join("nats"), port);
+    nodes[0].until("the bus", |status| status["confirmed"] == true);
+
+    // The home dies: the other one takes it.
+    nodes[1].running = None;
+    let status = nodes[0].until("a loss", |status| links_up(status) == 1);
+    assert_eq!(status["node"], "a");
+    nodes[2].until("a new home", |status| status["homes"][0]["node"] == "c");
+    drop(bus);
+}
