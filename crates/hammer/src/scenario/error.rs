@@ -2,7 +2,9 @@
 
 use std::io;
 
+use super::WordsError;
 use super::crowd::JoinError;
+use crate::browsers::BrowserError;
 use crate::client::ClientError;
 use crate::machine::{CoreError, usage::UsageError};
 use crate::speech::EncodeError;
@@ -54,6 +56,15 @@ pub enum ScenarioError {
     /// No participant could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),
+    /// A browser does not do what it should.
+    #[error(transparent)]
+    Browser(#[from] BrowserError),
+    /// The load besides the browsers is no scenario.
+    #[error("--among: {0}")]
+    Words(#[from] WordsError),
+    /// The load besides the browsers cannot start.
+    #[error("the load besides the browsers: {0}")]
+    Among(io::Error),
     /// The server's recordings cannot be read.
     #[error("recordings in {folder}: {source}")]
     Recordings {

@@ -24,7 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 pub(super) use acts::Act;
 pub(super) use assembly::{Assembly, Host, Venue};
-pub(super) use calls::{Line, SIP, Sound};
+pub(super) use calls::{Line, LineEnd, SIP, Sound};
 pub(super) use conference::{Audience, Conference, Feed, Form};
 pub use hall::Silence;
 pub(super) use hall::{Hall, Layout};
