@@ -115,6 +115,10 @@ impl<'a> Call<'a> {
 
     /// Returns why a job is not done, or its server.
     pub(super) fn server_of(&self, job: &Job) -> Result<&Found, String> {
+        let reason = self.not_found.iter().find(|(peer, _)| *peer == job.peer);
+        if let Some((_, reason)) = reason {
+            return Err(reason.clone());
+        }
         if let Some(reason) = job.does_not_fit(self.options.server_cores.len()) {
             return Err(reason);
         }
@@ -122,13 +126,9 @@ impl<'a> Call<'a> {
             return Err("there is no chromium in PATH".to_owned());
         }
         let found = self.found.iter().find(|(peer, _)| *peer == job.peer);
-        let reason = self.not_found.iter().find(|(peer, _)| *peer == job.peer);
-        found.map(|(_, found)| found).ok_or_else(|| {
-            reason.map_or_else(
-                || "it was not asked for".to_owned(),
-                |(_, reason)| reason.clone(),
-            )
-        })
+        found
+            .map(|(_, found)| found)
+            .ok_or_else(|| "it was not asked for".to_owned())
     }
 
     /// Works off all jobs that are not done.

@@ -209,17 +209,38 @@ fn line_plot(lines: &[Line]) -> plot::Plot {
     }
 }
 
-/// Draws the bars of the first server that has them.
+/// Draws the participants of each server below each other, as one drawing.
 fn progression(figure: &Figure, measured: &Measured) -> String {
-    let peers = figure.peers.iter().copied();
-    let runs = peers.flat_map(|peer| {
-        let of = move |load: &&'static Load| measured.of(load, peer).first();
-        figure.loads.iter().filter_map(of)
+    let (mut inner, mut top) = (String::new(), 0.0);
+    for peer in figure.peers.iter().copied() {
+        let runs = figure.loads.iter().flat_map(|load| measured.of(load, peer));
+        for timeline in runs.filter_map(timeline::of) {
+            let svg = timeline.to_svg();
+            let height = height(&svg);
+            inner += &format!(
+                "<text x=\"0\" y=\"{:.0}\" font-size=\"12\" style=\"fill:var(--soft)\">{}</text>\n",
+                top + 14.0,
+                peer.title()
+            );
+            top += 20.0;
+            let placed = format!("<svg y=\"{top:.0}\" width=\"560\" height=\"{height:.0}\" ");
+            inner += &svg.replacen("<svg ", &placed, 1);
+            top += height + 8.0;
+        }
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 560 {top:.0}\">\n{inner}\n</svg>",
+        figure.title
+    )
+}
+
+/// Returns the height of a drawing by its `viewBox`.
+pub(super) fn height(svg: &str) -> f64 {
+    let value = svg.split_once("viewBox=\"").and_then(|(_, rest)| {
+        let (value, _) = rest.split_once('"')?;
+        value.rsplit(' ').next()?.parse().ok()
     });
-    let drawn = runs
-        .filter_map(timeline::of)
-        .map(|timeline| timeline.to_svg());
-    drawn.collect::<Vec<_>>().join("\n")
+    value.unwrap_or(260.0)
 }
 
 /// Returns the notes of a plot's axes for a caption.
@@ -236,5 +257,16 @@ pub(super) fn value(y: Y, value: f64) -> String {
     match y {
         Y::Carried(_) | Y::Joins => crate::figures::count(value),
         _ => crate::figures::digits(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_height_is_that_of_the_view_box() {
+        assert!((height("<svg viewBox=\"0 0 560 132\">") - 132.0).abs() < 1e-9);
+        assert!((height("<svg>") - 260.0).abs() < 1e-9);
     }
 }

@@ -144,8 +144,10 @@ fn run(command: &mut Command) -> Result<String, String> {
         true => Ok(text(&ran.stdout)),
         false => {
             let errors = text(&ran.stderr);
-            let last = errors.lines().next_back().unwrap_or_default();
-            Err(format!("{name} ended with {}: {last}", ran.status))
+            // Node ends with its version; the error stands above.
+            let error = errors.lines().find(|line| line.contains("Error"));
+            let said = error.or(errors.lines().next_back()).unwrap_or_default();
+            Err(format!("{name} ended with {}: {}", ran.status, said.trim()))
         }
     }
 }

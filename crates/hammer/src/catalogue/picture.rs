@@ -22,7 +22,7 @@ macro_rules! put {
 pub(super) fn standalone(figure: &str, drawn: &Drawn) -> String {
     let legend = legend(drawn);
     let top = 46.0 + legend.len() as f64 * LEGEND_ROW;
-    let inner = height(&drawn.svg);
+    let inner = drawing::height(&drawn.svg);
     let full = top + inner + 22.0;
     let mut svg = String::new();
     put!(
@@ -111,25 +111,5 @@ fn caption(drawn: &Drawn) -> String {
     match drawn.name {
         "progression" => "grey starting, orange connecting, green connected, red failed; line: CPU of the server, 0 to 1".to_owned(),
         _ => drawing::caption(drawn),
-    }
-}
-
-/// Returns the height of a drawing by its `viewBox`.
-fn height(svg: &str) -> f64 {
-    let value = svg.split_once("viewBox=\"").and_then(|(_, rest)| {
-        let (value, _) = rest.split_once('"')?;
-        value.rsplit(' ').next()?.parse().ok()
-    });
-    value.unwrap_or(260.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_height_is_that_of_the_view_box() {
-        assert!((height("<svg viewBox=\"0 0 560 132\">") - 132.0).abs() < 1e-9);
-        assert!((height("<svg>") - 260.0).abs() < 1e-9);
     }
 }
