@@ -2,7 +2,6 @@
 
 use std::io;
 
-use super::WordsError;
 use super::crowd::JoinError;
 use crate::browsers::BrowserError;
 use crate::client::ClientError;
@@ -91,4 +90,16 @@ pub enum ScenarioError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+/// The reason why words name no scenario.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WordsError {
+    /// The scenario does not exist.
+    #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
+    Name(clap::Error),
+    /// Its options are wrong. Contains clap's message.
+    #[error("{0}")]
+    Options(clap::Error),
 }

@@ -22,7 +22,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tokio::runtime;
 
-pub use error::ScenarioError;
+pub use error::{ScenarioError, WordsError};
 pub use target::Target;
 
 use crate::machine::pin;
@@ -70,18 +70,6 @@ pub(crate) struct Demand<'a> {
 struct Line {
     #[command(subcommand)]
     scenario: Scenario,
-}
-
-/// The reason why words name no scenario.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WordsError {
-    /// The scenario does not exist.
-    #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
-    Name(clap::Error),
-    /// Its options are wrong. Contains clap's message.
-    #[error("{0}")]
-    Options(clap::Error),
 }
 
 impl Scenario {
