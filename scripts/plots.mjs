@@ -1,5 +1,5 @@
-// Draws the plots of docs/performance.md as SVG files into docs/performance/: bars from figures.csv, which has the figures of that
-// page, and lines from it and from the samples of `portunus-hammer lab`.
+// Draws the plots of docs/performance/loads.md as SVG files beside it: bars from figures.csv, which has the figures of that page,
+// and lines from it and from the samples of `portunus-hammer lab`.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const FOLDER = new URL('../docs/performance/', import.meta.url);

@@ -10,8 +10,8 @@ use clap_complete::Shell;
 
 use crate::lab::launcher;
 use crate::progress::Progress;
-use crate::scenario::{Scenario, ScenarioError};
-use crate::{ceiling, lab, report};
+use crate::scenario::Scenario;
+use crate::{catalogue, ceiling, lab, report, thresholds};
 
 /// The program's name.
 const NAME: &str = "portunus-hammer";
@@ -36,6 +36,8 @@ enum Command {
     /// Start a program in a network namespace and on given cores
     #[command(hide = true)]
     Inside(launcher::Options),
+    /// Measure named figures of published evaluations, and draw them beside what was published
+    Figures(Box<catalogue::Options>),
     /// Turn the JSON of earlier runs into other forms
     Report(report::Options),
     /// Print what a shell needs to complete commands and options
@@ -56,10 +58,11 @@ impl Cli {
     pub fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self.command {
             Command::Ceiling(options) => ceiling::run(&options)?,
-            Command::Scenario(scenario) => show(&scenario)?,
-            Command::Lab(options) => lab::run(&options)?,
+            Command::Scenario(scenario) => return Ok(status(show(&scenario)?)),
+            Command::Lab(options) => return Ok(status(lab::run(&options)?)),
+            Command::Figures(options) => catalogue::run(&options)?,
             Command::Inside(options) => return Err(launcher::run(options).into()),
-            Command::Report(options) => report::run(&options)?,
+            Command::Report(options) => return Ok(status(report::run(&options)?)),
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), NAME, &mut io::stdout());
             }
@@ -69,14 +72,25 @@ impl Cli {
     }
 }
 
-fn show(scenario: &Scenario) -> Result<(), ScenarioError> {
-    let target = &scenario.demand().load.target;
-    let progress = Progress::start(target.name.as_deref().unwrap_or(scenario.url()));
+/// Runs a scenario. Returns whether its figures meet the thresholds.
+fn show(scenario: &Scenario) -> Result<bool, Box<dyn Error>> {
+    let load = scenario.demand().load;
+    let progress = Progress::start(load.target.name.as_deref().unwrap_or(scenario.url()));
     let record = scenario.run(&progress)?;
     for warning in &record.summary.warnings {
         progress.keep(&format!("warning: {warning}"));
     }
-    Ok(())
+    if let Some(path) = &load.csv {
+        report::write_samples(&record, path)?;
+    }
+    Ok(thresholds::all_met(&load.require, &[record]))
+}
+
+fn status(met: bool) -> ExitCode {
+    match met {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(thresholds::NOT_MET as u8),
+    }
 }
 
 #[cfg(test)]

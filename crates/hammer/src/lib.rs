@@ -5,6 +5,8 @@
 //! contains those of one call. It is written as JSON, and read by everything that shows figures.
 #![forbid(unsafe_code)]
 
+mod browsers;
+mod catalogue;
 pub mod ceiling;
 pub mod cli;
 pub mod client;
@@ -20,5 +22,6 @@ pub mod scenario;
 mod sound_check;
 pub mod source;
 mod speech;
+pub mod thresholds;
 pub mod traffic;
 pub mod viewer;

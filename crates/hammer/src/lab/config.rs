@@ -21,6 +21,19 @@ pub(super) const LIVEKIT_SECRET: &str = "hammer-hammer-hammer-hammer-hammer";
 /// The first UDP port of `livekit-server`.
 const LIVEKIT_UDP: usize = 7_882;
 
+/// The UDP port for SIP of `portunus-mixer.toml`.
+const MIXER_PORT: u16 = 5_070;
+
+/// The room of `portunus-mixer.toml`, which is called by its number.
+const MIXED_ROOM: &str = "\
+[[sip.trunks]]
+name = \"lab\"
+from = [\"10.0.0.0/8\"]
+[[audiobridge.room]]
+room = 1000
+sampling_rate = 16000
+";
+
 /// Writes all of them into `dir`.
 pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     fs::write(dir.join("portunus.toml"), portunus(ip, cores))?;
@@ -47,6 +60,8 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
         let text = portunus(ip, cores) + &webhook;
         fs::write(dir.join(format!("portunus-{name}.toml")), text)?;
     }
+    let mixer = portunus(ip, cores).replacen("[sip]\n", &portunus_mixer(ip), 1);
+    fs::write(dir.join("portunus-mixer.toml"), mixer + MIXED_ROOM)?;
     let livekit = portunus(ip, cores) + &portunus_livekit(ip);
     // Its clients have no API secret, and come from addresses of one network.
     let no_limits = "[server]\nrequest_rate = 0\nshared_addresses = [\"10.0.0.0/8\"]\n";
@@ -87,6 +102,11 @@ max_calls = 0
 filter = \"warn\"
 "
     )
+}
+
+/// Telephones of the lab's networks may call its rooms.
+fn portunus_mixer(ip: &str) -> String {
+    format!("[sip]\nlocal_ip = \"{ip}\"\nlisten = [\"udp:{MIXER_PORT}\"]\n")
 }
 
 fn portunus_livekit(ip: &str) -> String {

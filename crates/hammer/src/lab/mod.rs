@@ -20,21 +20,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Parser};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::ceiling::{self, CeilingError};
-use crate::machine::{self, Addresses, Link, NamespaceError, SERVER_IP};
+use crate::machine::{self, Addresses, LOAD_IP, Link, NamespaceError, SERVER_IP};
 use crate::progress::Progress;
 use crate::record::{
     BareLoop, Ceiling, Criterion, Lateness, ReadError, Report, RunRecord, Webhook,
 };
 use crate::report::{self, ReportError};
 use crate::scenario::{Scenario, WordsError};
+use crate::thresholds::{self, Threshold};
 use crate::{doubts, figures};
 use process::{Ended, Process, inside};
-use server::{Server, StartError};
+use server::{Place, Server, StartError};
 use sink::Sink;
 use spec::Api;
 pub use spec::{Named, SpecError};
@@ -80,9 +81,16 @@ pub struct Options {
     /// Each participant has a socket, instead of an address of its own and a socket with the others
     #[arg(long)]
     own_sockets: bool,
+    /// A further server on the load's side and cores, started before each run: its command as that
+    /// of --server, such as portunus --config {dir}/portunus-mixer.toml
+    #[arg(long, value_name = "COMMAND")]
+    beside: Option<String>,
     /// The folder for figures, reports and the servers' logs
     #[arg(long, value_name = "FOLDER", default_value = "hammer-lab")]
     out: PathBuf,
+    /// End with status 3 unless each run meets this, such as 'loss<1%'; may be given several times
+    #[arg(long, value_name = "THRESHOLD")]
+    require: Vec<Threshold>,
     /// The report's title [default: scenario and servers]
     #[arg(long)]
     title: Option<String>,
@@ -93,6 +101,14 @@ pub struct Options {
     scenario: Vec<String>,
 }
 
+/// A command line of the lab only.
+#[derive(Debug, Parser)]
+#[command(name = "lab")]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
 const AFTER_HELP: &str = "\
 COMMAND is a program and its arguments, quoted as for a shell. It may hold {ip} (the address to serve at), {core} (the
 server's first core), {cores} (how many it has) and {dir}, a folder with configurations for it: {dir}/portunus.toml,
@@ -101,7 +117,7 @@ server's first core), {cores} (how many it has) and {dir}, a folder with configu
 {dir}/portunus-busy-poll.toml (busy_poll_us = 200), {dir}/portunus-one-port.toml (one_port = true), {dir}/portunus-transcoding.toml (sip.transcoding),
 {dir}/portunus-webhook.toml and
 {dir}/portunus-hanging-webhook.toml (all events are posted to hammer, which takes them or never answers), {dir}/portunus-livekit.toml,
-{dir}/livekit.yaml and {dir}/janus/. Four commands are known by name; those of LiveKit are loaded by its protocol:
+{dir}/portunus-mixer.toml (an audio site that telephones call, for --beside), {dir}/livekit.yaml and {dir}/janus/. Four commands are known by name; those of LiveKit are loaded by its protocol:
   portunus          portunus --config {dir}/portunus.toml
   portunus-livekit  portunus --config {dir}/portunus-livekit.toml
   debian-janus      janus --configs-folder {dir}/janus
@@ -162,42 +178,90 @@ pub enum LabError {
     Interrupted,
 }
 
-/// Runs everything, and writes the reports even if a part failed.
-pub fn run(options: &Options) -> Result<(), LabError> {
+/// Runs everything, and writes the reports even if a part failed. Returns whether all runs meet the
+/// thresholds.
+pub fn run(options: &Options) -> Result<bool, LabError> {
     let plan = Plan::new(options)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // A second signal ends the program at once.
-        flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
-            .and_then(|_| flag::register(signal, Arc::clone(&interrupted)))
-            .map_err(LabError::Child)?;
-    }
-    let link = Link::new()?;
-    let has_webhook = plan.servers.iter().any(spec::ServerSpec::has_webhook);
-    let sink = has_webhook.then(|| Sink::start(&link, &options.load_cores));
-    let lab = Lab {
-        options,
-        link,
-        sink: sink.transpose().map_err(LabError::Sink)?,
-        interrupted,
-    };
+    let site = Site::new()?;
     let mut report = Report::new(plan.title.clone(), Vec::new());
-    let outcome = lab.rounds(&plan, &mut report);
+    let outcome = measure(options, &plan, &site, &mut report);
     if !report.runs.is_empty() {
         report::write_all(&report, &options.out)?;
         print!("{}", report::for_terminal(&report));
         println!("Reports: {}", options.out.display());
     }
-    outcome
+    outcome?;
+    Ok(thresholds::all_met(&options.require, &report.runs))
+}
+
+/// Checks the plan, and starts nothing.
+#[cfg(test)]
+pub(crate) fn check(options: &Options) -> Result<(), LabError> {
+    Plan::new(options).map(drop)
+}
+
+/// Runs everything in `site`, and writes only the record and the servers' logs. Returns the runs.
+pub(crate) fn runs(options: &Options, site: &Site) -> Result<Vec<RunRecord>, LabError> {
+    let plan = Plan::new(options)?;
+    let mut report = Report::new(plan.title.clone(), Vec::new());
+    measure(options, &plan, site, &mut report)?;
+    Ok(report.runs)
+}
+
+fn measure(
+    options: &Options,
+    plan: &Plan,
+    site: &Site,
+    report: &mut Report,
+) -> Result<(), LabError> {
+    let has_webhook = plan.servers.iter().any(spec::ServerSpec::has_webhook);
+    let sink = has_webhook.then(|| Sink::start(&site.link, &options.load_cores));
+    let lab = Lab {
+        options,
+        link: &site.link,
+        sink: sink.transpose().map_err(LabError::Sink)?,
+        interrupted: &site.interrupted,
+    };
+    lab.rounds(plan, report)
+}
+
+/// The place of measurements: the namespaces of server and load, which end with this value.
+#[derive(Debug)]
+pub(crate) struct Site {
+    link: Link,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Site {
+    /// Makes the namespaces. From then on, the first SIGINT or SIGTERM ends the current measurement
+    /// in order.
+    pub(crate) fn new() -> Result<Self, LabError> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // A second signal ends the program at once.
+            flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))
+                .and_then(|_| flag::register(signal, Arc::clone(&interrupted)))
+                .map_err(LabError::Child)?;
+        }
+        let link = Link::new()?;
+        Ok(Self { link, interrupted })
+    }
 }
 
 impl Options {
+    /// Parses the words of a command line that follow `lab`.
+    pub(crate) fn of(words: &[String]) -> Result<Self, clap::Error> {
+        let program = std::iter::once("lab");
+        let line = Line::try_parse_from(program.chain(words.iter().map(String::as_str)));
+        line.map(|line| line.options)
+    }
+
     /// Returns the words of the scenario with its options.
     fn words(&self) -> impl Iterator<Item = String> {
-        let ip = SERVER_IP.to_string();
+        let (ip, load) = (SERVER_IP.to_string(), LOAD_IP.to_string());
         self.scenario
             .iter()
-            .map(move |word| word.replace("{ip}", &ip))
+            .map(move |word| word.replace("{ip}", &ip).replace("{load-ip}", &load))
     }
 }
 
@@ -282,10 +346,10 @@ struct Bare {
 
 struct Lab<'a> {
     options: &'a Options,
-    link: Link,
+    link: &'a Link,
     /// The receiver of webhooks, if a server has one.
     sink: Option<Sink>,
-    interrupted: Arc<AtomicBool>,
+    interrupted: &'a AtomicBool,
 }
 
 impl Lab<'_> {
@@ -336,7 +400,7 @@ impl Lab<'_> {
         let lateness = machine::lateness(&cores.concat(), WATCHED);
         let lateness = lateness.map_err(CeilingError::from)?;
         progress.note("measuring what the core can do at most");
-        let ceiling = ceiling::measure(options, Some(&self.link))?;
+        let ceiling = ceiling::measure(options, Some(self.link))?;
         for criterion in Criterion::BOTH {
             if let Some(bare) = ceiling.of(criterion) {
                 progress.keep(&format!(
@@ -376,7 +440,7 @@ impl Lab<'_> {
             participants.sort_unstable();
             participants.dedup();
             participants.retain(|participants| *participants > 0);
-            let loads = ceiling::loads(&options, Some(&self.link), ceiling, &participants)?;
+            let loads = ceiling::loads(&options, Some(self.link), ceiling, &participants)?;
             let in_time = ceiling.in_time.participants.unwrap_or_default();
             let late = ceiling.at_all.as_ref().map(BareLoop::cpu_ns_per_packet);
             for step in run.steps.iter_mut().filter(|step| step.carried) {
@@ -403,7 +467,16 @@ impl Lab<'_> {
         log: &Path,
     ) -> Result<Vec<RunRecord>, LabError> {
         let cores = &self.options.server_cores;
-        let mut server = Server::start(spec, &self.link, cores, log, &self.interrupted)?;
+        let beside = self.options.beside.as_deref();
+        let beside = beside.map(|command| self.start_beside(command, log));
+        // It ends when this function returns.
+        let _beside = beside.transpose()?;
+        let place = Place {
+            side: &self.link.server,
+            from: &self.link.load,
+            cores,
+        };
+        let mut server = Server::start(spec, place, log, self.interrupted)?;
         let figures = server.dir().join("figures.json");
         let mut command =
             inside(&self.link.load, &self.options.load_cores).map_err(LabError::Child)?;
@@ -415,11 +488,11 @@ impl Lab<'_> {
         }
         self.add_options(&mut command, &server, spec, &figures);
         let mut scenario = Process::start(&mut command).map_err(LabError::Child)?;
-        let status = match scenario.wait(&self.interrupted).map_err(LabError::Child)? {
+        let status = match scenario.wait(self.interrupted).map_err(LabError::Child)? {
             Ended::WithStatus(status) => status,
             Ended::Interrupted => return Err(LabError::Interrupted),
         };
-        if !status.success() {
+        if !status.success() && status.code() != Some(thresholds::NOT_MET) {
             return Err(LabError::ScenarioFailed {
                 server: spec.name.clone(),
                 status,
@@ -442,6 +515,18 @@ impl Lab<'_> {
             }
         }
         Ok(runs)
+    }
+
+    /// Starts the further server on the load's side.
+    fn start_beside(&self, command: &str, log: &Path) -> Result<Server, LabError> {
+        let spec = spec::beside(command)?;
+        let place = Place {
+            side: &self.link.load,
+            from: &self.link.server,
+            cores: &self.options.load_cores,
+        };
+        let log = log.with_extension("beside.log");
+        Ok(Server::start(&spec, place, &log, self.interrupted)?)
     }
 
     /// Returns the events of a server's webhook since the last call.

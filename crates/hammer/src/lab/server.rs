@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::config;
 use super::process::{Process, inside};
 use super::spec::{ServerSpec, SpecError, listening_at};
-use crate::machine::{Link, in_thread};
+use crate::machine::{Namespace, in_thread};
 
 /// The longest start until it accepts connections.
 const START: Duration = Duration::from_secs(30);
@@ -24,6 +24,17 @@ const END: Duration = Duration::from_secs(5);
 const TRY: Duration = Duration::from_millis(25);
 /// The lines of its log that are shown if it does not start.
 const LOG_LINES: usize = 12;
+
+/// Where a server runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// Its namespace.
+    pub(super) side: &'a Namespace,
+    /// The namespace that it is reached from.
+    pub(super) from: &'a Namespace,
+    /// Its cores.
+    pub(super) cores: &'a [usize],
+}
 
 /// A running server with its folder.
 #[derive(Debug)]
@@ -91,12 +102,12 @@ impl Server {
     /// Starts it, and waits until it accepts connections.
     pub(super) fn start(
         spec: &ServerSpec,
-        link: &Link,
-        cores: &[usize],
+        place: Place<'_>,
         log: &Path,
         interrupted: &AtomicBool,
     ) -> Result<Self, StartError> {
-        let ip = link.server.ip.to_string();
+        let cores = place.cores;
+        let ip = place.side.ip.to_string();
         let write = |path: &Path| {
             let path = path.to_owned();
             move |source| StartError::Write { path, source }
@@ -121,7 +132,7 @@ impl Server {
             name: spec.name.clone(),
             source,
         };
-        let mut command = inside(&link.server, cores).map_err(spawn)?;
+        let mut command = inside(place.side, cores).map_err(spawn)?;
         command.args(spec.command.iter().map(|word| fill(word)));
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
         let mut server = Self {
@@ -129,7 +140,7 @@ impl Server {
             dir,
             url,
         };
-        server.wait_until_ready(spec, link, at, log, interrupted)?;
+        server.wait_until_ready(spec, place.from, at, log, interrupted)?;
         Ok(server)
     }
 
@@ -151,7 +162,7 @@ impl Server {
     fn wait_until_ready(
         &mut self,
         spec: &ServerSpec,
-        link: &Link,
+        from: &Namespace,
         at: SocketAddr,
         log: &Path,
         interrupted: &AtomicBool,
@@ -159,7 +170,7 @@ impl Server {
         let (name, log) = (spec.name.clone(), log.to_owned());
         let start = Instant::now();
         in_thread(|| {
-            if let Err(source) = link.load.enter() {
+            if let Err(source) = from.enter() {
                 return Err(StartError::Spawn { name, source });
             }
             loop {

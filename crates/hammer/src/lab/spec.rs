@@ -116,6 +116,18 @@ impl FromStr for Named {
     }
 }
 
+impl Named {
+    /// Returns what stands before the sign.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what stands behind it.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
 impl ServerSpec {
     /// Returns whether its known configuration has a webhook.
     pub(super) fn has_webhook(&self) -> bool {
@@ -135,6 +147,17 @@ impl ServerSpec {
             });
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns the further server with this command, which has the Janus API at its usual place.
+pub(super) fn beside(command: &str) -> Result<ServerSpec, SpecError> {
+    let named = Named {
+        name: "beside".to_owned(),
+        value: command.to_owned(),
+    };
+    let mut all = servers(&[named], &[], &[])?;
+    all.pop()
+        .ok_or_else(|| SpecError::Quotes(command.to_owned()))
 }
 
 /// Joins servers and their URLs: those of the Janus API, and those of LiveKit's protocol.

@@ -101,6 +101,9 @@ impl Link {
         // load's address.
         let network = Addresses::LAB.to_string();
         load.ip(&["route", "add", "local", &network, "dev", "lo"])?;
+        // Firefox gathers no candidates without a default route.
+        let server_ip = server.ip.to_string();
+        load.ip(&["route", "add", "default", "via", &server_ip])?;
         let gateway = load.ip.to_string();
         server.ip(&["route", "add", &network, "via", &gateway])?;
         Ok(Self { server, load })

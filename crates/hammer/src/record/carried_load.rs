@@ -9,8 +9,11 @@ pub const DELIVERED_AT_LEAST: f64 = 0.995;
 /// The largest share of packets that decrypting participants may miss, for "in time".
 pub const LOST_AT_MOST: f64 = 0.001;
 /// The share of packets that must arrive within one frame interval, for "in time". With half, a
-/// server would pass that joins every two frames, since one of the two is in time.
-pub const IN_TIME_AT_LEAST: f64 = 0.9;
+/// server would pass that joins every two frames, since one of the two is in time. Versions that did
+/// not record it had [`IN_TIME_BEFORE`].
+pub const IN_TIME_AT_LEAST: f64 = 0.99;
+/// The share of older versions.
+pub const IN_TIME_BEFORE: f64 = 0.9;
 
 /// The criterion by which a number of participants counts as carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

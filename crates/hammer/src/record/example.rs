@@ -163,6 +163,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
         steps,
         summary: Summary {
             criterion: Criterion::InTime,
+            in_time_at_least_share: 0.99,
             at_all: Some(most),
             carried_participants: best.participants,
             carried_bps: best.received_bps,
@@ -202,6 +203,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
         },
         ceiling: Some(ceiling),
         lateness: Vec::new(),
+        browsers: None,
     };
     run.compare();
     run

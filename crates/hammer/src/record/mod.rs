@@ -5,6 +5,7 @@
 //! Traffic is counted as UDP payload: RTP with its SRTP tag, without IP and UDP headers. What was
 //! not measured is `None`, never 0.
 
+mod browsers;
 mod calls;
 mod carried_load;
 mod ceiling;
@@ -19,9 +20,10 @@ mod sound;
 mod step;
 mod summary;
 
+pub use browsers::{Attempt, Browsers, Phase, State};
 pub use calls::{Far, Registered, SetUp};
 pub use carried_load::{
-    Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, LOST_AT_MOST, best,
+    Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, IN_TIME_BEFORE, LOST_AT_MOST, best,
 };
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
 pub use delays::{Calm, Delays};

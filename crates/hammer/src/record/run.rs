@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Ceiling, Criterion, Sample, Step, Summary};
+use super::{Browsers, Ceiling, Criterion, Sample, Step, Summary};
 
 /// One scenario against one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct RunRecord {
     pub steps: Vec<Step>,
     /// The summary.
     pub summary: Summary,
+    /// The real browsers that took part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browsers: Option<Browsers>,
 }
 
 /// What was done to the server.

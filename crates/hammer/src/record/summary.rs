@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Calm, Carried, Criterion, Delays, Far, Quality, Recorded, Registered, SetUp, Sound};
+use super::{
+    Calm, Carried, Criterion, Delays, Far, IN_TIME_BEFORE, Quality, Recorded, Registered, SetUp,
+    Sound,
+};
 
 /// The figures that are quoted for a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -11,6 +14,9 @@ pub struct Summary {
     /// older versions.
     #[serde(default)]
     pub criterion: Criterion,
+    /// The share of packets that has to arrive within one frame interval, for "in time".
+    #[serde(default = "in_time_before")]
+    pub in_time_at_least_share: f64,
     /// The most that were carried at all, if that was searched. [`Summary::most`] returns both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_all: Option<Carried>,
@@ -108,6 +114,10 @@ pub struct Summary {
     /// Reasons to doubt the figures: hammer's own limits, stolen time, refused joins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+fn in_time_before() -> f64 {
+    IN_TIME_BEFORE
 }
 
 impl Summary {

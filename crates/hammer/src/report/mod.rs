@@ -2,7 +2,10 @@
 
 mod comparisons;
 mod csv;
-mod html;
+pub(crate) mod escape;
+pub(crate) mod html;
+pub(crate) mod plot;
+mod quality;
 mod table;
 mod text;
 mod view;
@@ -13,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 
-use crate::record::{ReadError, Report};
+use crate::record::{ReadError, Report, RunRecord};
+use crate::thresholds::{self, Threshold};
 pub use text::for_terminal;
 
 /// The file of the figures in the folder that [`write_all`] writes.
@@ -43,6 +47,9 @@ pub struct Options {
     /// The title [default: the first file's]
     #[arg(long)]
     title: Option<String>,
+    /// End with status 3 unless each run meets this, such as 'loss<1%'; may be given several times
+    #[arg(long, value_name = "THRESHOLD", group = "form")]
+    require: Vec<Threshold>,
 }
 
 /// The reason why a report could not be made.
@@ -62,8 +69,9 @@ pub enum ReportError {
     },
 }
 
-/// Reads the files, joins them, and writes the requested outputs.
-pub fn run(options: &Options) -> Result<(), ReportError> {
+/// Reads the files, joins them, and writes the requested outputs. Returns whether all runs meet the
+/// thresholds.
+pub fn run(options: &Options) -> Result<bool, ReportError> {
     let mut joined: Option<Report> = None;
     for file in &options.files {
         let report = Report::read(file)?;
@@ -73,7 +81,7 @@ pub fn run(options: &Options) -> Result<(), ReportError> {
         }
     }
     let Some(mut report) = joined else {
-        return Ok(());
+        return Ok(true);
     };
     if let Some(title) = &options.title {
         report.title.clone_from(title);
@@ -90,7 +98,13 @@ pub fn run(options: &Options) -> Result<(), ReportError> {
     if options.table {
         print!("{}", for_terminal(&report));
     }
-    Ok(())
+    Ok(thresholds::all_met(&options.require, &report.runs))
+}
+
+/// Writes each second of a run as a line of CSV.
+pub(crate) fn write_samples(run: &RunRecord, path: &Path) -> Result<(), ReportError> {
+    let report = Report::new(run.scenario.name.clone(), vec![run.clone()]);
+    written(path, write_csv(&report, path))
 }
 
 /// Writes JSON, CSV and HTML into `folder`.

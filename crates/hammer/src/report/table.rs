@@ -73,8 +73,8 @@ const DELIVERED: &str = "delivered";
 fn columns(section: &Section<'_>) -> Vec<Column> {
     // In an audio room, and in a transcoded call, no arriving packet is one that a source sent.
     // Delays are relative to the clock of 20 ms.
-    let is_transcoded = section.scenario.options.contains_key("far-codec");
-    let is_mixed = section.scenario.name == "bridge" || is_transcoded;
+    let has = |name: &str| section.scenario.options.contains_key(name);
+    let is_mixed = section.scenario.name == "bridge" || has("far-codec") || has("call");
     let delay = if is_mixed { "late" } else { "delay" };
     let mut columns = vec![
         most(PARTICIPANTS, count, |m| Some(m.participants.into())),

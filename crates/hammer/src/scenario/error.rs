@@ -3,6 +3,7 @@
 use std::io;
 
 use super::crowd::JoinError;
+use crate::browsers::BrowserError;
 use crate::client::ClientError;
 use crate::machine::{CoreError, usage::UsageError};
 use crate::speech::EncodeError;
@@ -54,6 +55,15 @@ pub enum ScenarioError {
     /// No participant could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),
+    /// A browser does not do what it should.
+    #[error(transparent)]
+    Browser(#[from] BrowserError),
+    /// The load besides the browsers is no scenario.
+    #[error("--among: {0}")]
+    Words(#[from] WordsError),
+    /// The load besides the browsers cannot start.
+    #[error("the load besides the browsers: {0}")]
+    Among(io::Error),
     /// The server's recordings cannot be read.
     #[error("recordings in {folder}: {source}")]
     Recordings {
@@ -80,4 +90,16 @@ pub enum ScenarioError {
         /// The system's error.
         source: io::Error,
     },
+}
+
+/// The reason why words name no scenario.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WordsError {
+    /// The scenario does not exist.
+    #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
+    Name(clap::Error),
+    /// Its options are wrong. Contains clap's message.
+    #[error("{0}")]
+    Options(clap::Error),
 }

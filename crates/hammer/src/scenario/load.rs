@@ -14,6 +14,7 @@ use super::crowd::Hall;
 use crate::farend::FarEnd;
 use crate::machine::{Addresses, usage};
 use crate::source::{SourceConfig, VideoCodec};
+use crate::thresholds::Threshold;
 use crate::traffic::{AUDIO_PERIOD, Traffic};
 
 /// Video and audio like those of a camera and a microphone.
@@ -63,7 +64,7 @@ pub struct Options {
     #[arg(long, visible_aliases = ["peers", "subscribers", "participants"], value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub viewers: u32,
     /// Stress test: so many more each time, until they are not carried in time any more: 99.5 % of
-    /// what is due to all arrives, no more than 0.1 % is lost, and nine of ten packets arrive
+    /// what is due to all arrives, no more than 0.1 % is lost, and 99 of 100 packets arrive
     /// within one frame interval
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ramp: Option<u32>,
@@ -136,6 +137,13 @@ pub struct Options {
     /// Write the record as JSON
     #[arg(long, value_name = "FILE.json")]
     pub json: Option<PathBuf>,
+    /// Write each second as a line of CSV
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
+    /// End with status 3 unless the figures meet this, such as 'loss<1%'; may be given several
+    /// times
+    #[arg(long, value_name = "THRESHOLD")]
+    pub require: Vec<Threshold>,
 }
 
 impl Options {

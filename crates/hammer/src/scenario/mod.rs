@@ -4,6 +4,7 @@
 //! participants of a `crowd`.
 
 mod bridge;
+mod browsers;
 mod crowd;
 mod echo;
 mod error;
@@ -21,7 +22,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tokio::runtime;
 
-pub use error::ScenarioError;
+pub use error::{ScenarioError, WordsError};
 pub use target::Target;
 
 use crate::machine::pin;
@@ -49,6 +50,8 @@ pub enum Scenario {
     /// Calls by SIP to a far end that answers and sends back what it hears; or accounts that are
     /// registered
     Sip(Box<sip::Options>),
+    /// Real browsers in video rooms that fill up until some could not connect
+    Browsers(Box<browsers::Options>),
 }
 
 /// The demands of a scenario on a server.
@@ -67,18 +70,6 @@ pub(crate) struct Demand<'a> {
 struct Line {
     #[command(subcommand)]
     scenario: Scenario,
-}
-
-/// The reason why words name no scenario.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WordsError {
-    /// The scenario does not exist.
-    #[error("what follows -- has to be a scenario, such as streaming or room: {0}")]
-    Name(clap::Error),
-    /// Its options are wrong. Contains clap's message.
-    #[error("{0}")]
-    Options(clap::Error),
 }
 
 impl Scenario {
@@ -117,6 +108,10 @@ impl Scenario {
             Self::Record(options) => recording::measure(options, progress).await,
             Self::Bridge(options) => bridge::measure(options, progress).await,
             Self::Sip(options) => sip::measure(options, progress).await,
+            Self::Browsers(options) => {
+                options.among().map(|words| Self::of(&words)).transpose()?;
+                browsers::measure(options, progress).await
+            }
         }
     }
 
@@ -130,7 +125,8 @@ impl Scenario {
             | Self::Echo(_)
             | Self::Record(_)
             | Self::Bridge(_)
-            | Self::Sip(_) => None,
+            | Self::Sip(_)
+            | Self::Browsers(_) => None,
         };
         livekit.unwrap_or(&self.demand().load.target.janus)
     }
@@ -146,6 +142,7 @@ impl Scenario {
             Self::Record(it) => (&it.load, it.media.traffic.clone(), it.topology()),
             Self::Bridge(it) => (&it.load, it.traffic(), it.topology()),
             Self::Sip(it) => (&it.load, it.traffic(), Topology::Echo),
+            Self::Browsers(it) => (&it.load, it.traffic(), it.topology()),
         };
         Demand {
             load,

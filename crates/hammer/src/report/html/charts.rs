@@ -1,7 +1,7 @@
 //! The plots of a section.
 
-use super::plot::{Axis, COLOURS, Plot, Series, Style};
 use crate::record::{Criterion, DELIVERED_AT_LEAST, RunRecord, Sample, Step};
+use crate::report::plot::{Axis, COLOURS, Plot, Series, Style};
 use crate::report::view::Section;
 
 /// A plot with its caption.

@@ -1,21 +1,22 @@
 //! The report as one self-contained HTML file without scripts.
 
 mod charts;
-mod escape;
-mod plot;
+pub(crate) mod timeline;
 
 use std::fmt::Write;
 
 use super::comparisons;
+use super::escape::escape;
+use super::plot::COLOURS;
+use super::quality;
 use super::table::{self, Table};
 use super::view::{Section, sections};
 use crate::figures::{bytes, count, percent};
 use crate::record::{Criterion, Report, RunRecord, best};
 use charts::Chart;
-use escape::escape;
-use plot::COLOURS;
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of all pages.
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 // Writing into a string cannot fail.
 macro_rules! put {
@@ -91,6 +92,9 @@ fn section(out: &mut String, section: &Section<'_>) {
         }
         put!(out, "</div>");
     }
+    for run in section.runs() {
+        browsers(out, run);
+    }
     servers(out, section);
     put!(out, "</section>");
 }
@@ -105,7 +109,8 @@ fn heading(scenario: &str) -> String {
 
 fn summary(out: &mut String, section: &Section<'_>) {
     let names: Vec<&str> = section.servers.iter().map(|group| group.name).collect();
-    rows(out, &table::of(section), &names);
+    let table = quality::of(section).unwrap_or_else(|| table::of(section));
+    rows(out, &table, &names);
 }
 
 /// Writes a table. `servers` are coloured by their index.
@@ -196,6 +201,21 @@ fn figure(out: &mut String, chart: &Chart, x: &str) {
     put!(out, "{svg}\n<div class=\"x\">{x}</div>\n</figure>");
 }
 
+/// Writes how the participants of real browsers fared.
+fn browsers(out: &mut String, run: &RunRecord) {
+    let Some(timeline) = timeline::of(run) else {
+        return;
+    };
+    put!(
+        out,
+        "<h2>Connection progression: {}</h2>\n<figure>\n<figcaption>{}</figcaption>\n{}\n\
+         <div class=\"x\">seconds</div>\n</figure>",
+        escape(&run.server.name),
+        timeline::LEGEND,
+        timeline.to_svg()
+    );
+}
+
 /// Writes how each server was started, and which of its threads were busy in the best step.
 fn servers(out: &mut String, section: &Section<'_>) {
     put!(out, "<h2>Servers</h2>\n<dl class=\"card\">");
@@ -273,7 +293,7 @@ fn method(out: &mut String) {
         out,
         "<section>\n<h2>How to read this</h2>\n\
          <p>A number of participants is carried <em>in time</em> when at least 99.5 % of the packets arrive that are due to \
-         all of them together, and of what those who decrypt get no more than 0.1 % is lost and nine of ten packets arrive \
+         all of them together, and of what those who decrypt get no more than 0.1 % is lost and 99 of 100 packets arrive \
          within one frame interval, or the time that <code>--max-delay</code> set. It is carried <em>at all</em> when 99.5 % \
          arrive, however late. Throughput is UDP payload as it arrives; the share of the ceiling compares packets per \
          second.</p>\n\
@@ -285,7 +305,7 @@ fn method(out: &mut String) {
 }
 
 /// Formats seconds since 1970 as a date and time in UTC (Howard Hinnant's civil_from_days).
-fn date(unix_s: f64) -> String {
+pub(crate) fn date(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as i64;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let z = days + 719_468;

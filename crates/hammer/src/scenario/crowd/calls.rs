@@ -1,5 +1,6 @@
 //! Calls: participants register at the far end by the SIP plugin, and call it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -24,11 +25,20 @@ pub(in crate::scenario) const SIP: &str = "janus.plugin.sip";
 /// What all callers share.
 #[derive(Debug)]
 pub(in crate::scenario) struct Line {
-    pub(in crate::scenario) far: Arc<FarEnd>,
+    pub(in crate::scenario) end: LineEnd,
     pub(in crate::scenario) codec: CodecName,
     pub(in crate::scenario) sound: Sound,
     /// The accounts so far.
     accounts: AtomicU64,
+}
+
+/// Whom callers call.
+#[derive(Debug)]
+pub(in crate::scenario) enum LineEnd {
+    /// hammer's own far end, at which each registers an account.
+    Own(Arc<FarEnd>),
+    /// Another server's address, such as a conference's. Each is a guest from this host.
+    Other { uri: String, host: IpAddr },
 }
 
 /// The sound of a call.
@@ -48,27 +58,37 @@ pub(in crate::scenario) struct Called {
 
 impl Line {
     /// Creates a line without accounts.
-    pub(in crate::scenario) fn new(far: Arc<FarEnd>, codec: CodecName, sound: Sound) -> Self {
+    pub(in crate::scenario) fn new(end: LineEnd, codec: CodecName, sound: Sound) -> Self {
         Self {
-            far,
+            end,
             codec,
             sound,
             accounts: AtomicU64::new(0),
         }
     }
 
-    /// Registers a new account at the far end.
+    /// Registers a new account at the far end, or as a guest.
     pub(in crate::scenario) async fn register(&self, handle: &mut Handle) -> Result<(), JoinError> {
-        let (far, n) = (
-            self.far.sip(),
-            self.accounts.fetch_add(1, Ordering::Relaxed),
-        );
-        let body = json!({
-            "request": "register", "username": format!("sip:hammer{n}@{far}"), "secret": PASSWORD,
-            "proxy": format!("sip:{far}"),
-        });
-        handle.message(body, None).await?;
-        awaited(handle, "registered").await.map(drop)
+        let n = self.accounts.fetch_add(1, Ordering::Relaxed);
+        let body = match &self.end {
+            LineEnd::Own(far) => {
+                let far = far.sip();
+                json!({
+                    "request": "register", "username": format!("sip:hammer{n}@{far}"),
+                    "secret": PASSWORD, "proxy": format!("sip:{far}"),
+                })
+            }
+            LineEnd::Other { host, .. } => json!({
+                "request": "register", "type": "guest", "username": format!("sip:hammer{n}@{host}"),
+            }),
+        };
+        let reply = handle.message(body, None).await?;
+        // A guest is registered at once, by the reply itself.
+        let event = plugin_data(&reply).pointer("/result/event");
+        match event.and_then(Value::as_str) {
+            Some("registered") => Ok(()),
+            _ => awaited(handle, "registered").await.map(drop),
+        }
     }
 
     /// Calls the far end.
@@ -77,7 +97,10 @@ impl Line {
         handle: &mut Handle,
         offer: String,
     ) -> Result<Called, JoinError> {
-        let uri = format!("sip:echo@{}", self.far.sip());
+        let uri = match &self.end {
+            LineEnd::Own(far) => format!("sip:echo@{}", far.sip()),
+            LineEnd::Other { uri, .. } => uri.clone(),
+        };
         let body = json!({ "request": "call", "uri": uri });
         let offer = json!({ "type": "offer", "sdp": offer });
         let calling = handle.message(body, Some(offer)).await?;
@@ -114,7 +137,9 @@ impl Shared {
         let asked = Instant::now();
         let called = line.call(&mut handle, offer).await?;
         let accepted = Instant::now();
-        if let Some(far) = line.far.take_call(&called.call_id) {
+        if let LineEnd::Own(far) = &line.end
+            && let Some(far) = far.take_call(&called.call_id)
+        {
             self.state().joins.set_ups.push(CallSetUp {
                 asking: far.came.saturating_duration_since(asked),
                 answering: accepted.saturating_duration_since(far.left),

@@ -26,7 +26,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
 pub(super) use acts::Act;
 pub(super) use assembly::{Assembly, Host, Venue};
-pub(super) use calls::{Line, SIP, Sound};
+pub(super) use calls::{Line, LineEnd, SIP, Sound};
 pub(super) use conference::{Audience, Conference, Feed, Form};
 use guest::{Guest, Order};
 pub use hall::Silence;

@@ -137,6 +137,7 @@ pub(super) fn record(options: &Options, flow: &Flow, facts: Facts, started: Dura
         samples: Vec::new(),
         steps: Vec::new(),
         summary: Summary::default(),
+        browsers: None,
     }
 }
 

@@ -11,7 +11,7 @@ use portunus_sdp::CodecName;
 use serde_json::json;
 
 use super::ScenarioError;
-use super::crowd::{Act, Line, Sound};
+use super::crowd::{Act, Line, LineEnd, Sound};
 use super::load::{self, Flow, given};
 use super::run::{self, Acts};
 use super::stage::Stage;
@@ -45,6 +45,11 @@ pub struct Options {
     /// The far end has this codec and participants have Opus: for servers that transcode
     #[arg(long, value_enum, conflicts_with = "codec")]
     pub far_codec: Option<Codec>,
+    /// Call this address instead of hammer's own far end, such as a conference of another server:
+    /// sip:1000@192.0.2.1:5070. Participants are guests, say something, and count what comes back,
+    /// 50 packets a second
+    #[arg(long, value_name = "URI", conflicts_with_all = ["far_codec", "registrations", "expires", "nonce"])]
+    pub call: Option<String>,
     /// Instead of calls: so many accounts that are registered and refreshed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["ramp", "storm", "churn", "leave"])]
     pub registrations: Option<u32>,
@@ -77,6 +82,9 @@ pub(super) async fn measure(
     progress: &Progress,
 ) -> Result<RunRecord, ScenarioError> {
     let stage = Stage::new(&options.load).await?;
+    if let Some(uri) = &options.call {
+        return conference(options, uri, stage, progress).await;
+    }
     let far = FarEnd::start(&FarConfig {
         local: stage.way.local,
         codec: options.far_codec.unwrap_or(options.codec).name(),
@@ -89,12 +97,13 @@ pub(super) async fn measure(
         None => Sound::Stamped(options.source()),
         Some(_) => Sound::Spoken(Arc::new(Script::of(Talker::Voice(0), SPOKEN)?)),
     };
-    let line = Line::new(Arc::clone(&far), codec.name(), sound);
-    let flow = options.flow(far);
+    let line = Line::new(LineEnd::Own(Arc::clone(&far)), codec.name(), sound);
+    let flow = options.flow(Some(Arc::clone(&far)));
     if let Some(count) = options.registrations {
         let accounts = Accounts {
             count,
             line: Arc::new(line),
+            far,
             granted_s: options.expires,
         };
         return registrations::measure(stage, &flow, accounts, progress).await;
@@ -102,6 +111,28 @@ pub(super) async fn measure(
     let crowd = stage.crowd(true, None)?;
     let acts = Acts::Each(vec![Act::Call(Arc::new(line))]);
     run::run(stage, crowd, &flow, acts, progress).await
+}
+
+/// Lets participants call a conference, which hears and answers them.
+async fn conference(
+    options: &Options,
+    uri: &str,
+    stage: Stage<'_>,
+    progress: &Progress,
+) -> Result<RunRecord, ScenarioError> {
+    let spoken = Encoding {
+        codec: options.codec.audio(),
+        ..SPOKEN
+    };
+    let end = LineEnd::Other {
+        uri: uri.to_owned(),
+        host: stage.way.local,
+    };
+    let sound = Sound::Spoken(Arc::new(Script::of(Talker::Voice(0), spoken)?));
+    let line = Line::new(end, options.codec.name(), sound);
+    let crowd = stage.crowd(true, None)?;
+    let acts = Acts::Each(vec![Act::Call(Arc::new(line))]);
+    run::run(stage, crowd, &options.flow(None), acts, progress).await
 }
 
 impl Options {
@@ -121,7 +152,7 @@ impl Options {
         }
     }
 
-    fn flow(&self, far: Arc<FarEnd>) -> Flow {
+    fn flow(&self, far: Option<Arc<FarEnd>>) -> Flow {
         let name = |codec: Codec| {
             let value = codec.to_possible_value()?;
             Some(value.get_name().to_owned())
@@ -133,12 +164,13 @@ impl Options {
             options: given([
                 ("codec", json!(name(self.near_codec()))),
                 ("far-codec", json!(self.far_codec.and_then(name))),
+                ("call", json!(self.call)),
                 ("registrations", json!(self.registrations)),
                 ("expires", json!(self.registrations.map(|_| self.expires))),
                 ("nonce", json!(self.registrations.map(|_| self.nonce))),
             ]),
             hall: None,
-            far: Some(far),
+            far,
         }
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Accounts {
     pub(super) count: u32,
     /// The line that they register by.
     pub(super) line: Arc<Line>,
+    /// The registrar.
+    pub(super) far: Arc<FarEnd>,
     /// The granted lifetime of a registration, in seconds.
     pub(super) granted_s: u64,
 }
@@ -73,7 +75,7 @@ pub(super) async fn measure(
     let now = Instant::now();
     let mut samples = Samples {
         sampler,
-        far: &line.far,
+        far: &accounts.far,
         progress,
         started: now,
         last: now,

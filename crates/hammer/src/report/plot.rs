@@ -19,63 +19,72 @@ const GRID: RGBColor = RGBColor(1, 2, 251);
 const CEILING: RGBColor = RGBColor(1, 2, 252);
 const PAPER: RGBColor = RGBColor(1, 2, 253);
 /// The number of colours for series. Further series reuse them.
-pub(super) const COLOURS: usize = 8;
+pub(crate) const COLOURS: usize = 8;
+/// The colour of figures that were not measured here.
+pub(crate) const GREY: usize = usize::MAX;
 
 /// A plot's content and axes.
 #[derive(Debug, Clone)]
-pub(super) struct Plot {
-    pub(super) x: Axis,
-    pub(super) y: Axis,
-    pub(super) series: Vec<Series>,
+pub(crate) struct Plot {
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
     /// Horizontal lines with their labels.
-    pub(super) lines: Vec<(f64, String)>,
+    pub(crate) lines: Vec<(f64, String)>,
 }
 
 /// The division of an axis.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Axis {
-    pub(super) scale: Scale,
+pub(crate) struct Axis {
+    pub(crate) scale: Scale,
     /// The least range of shown values.
-    pub(super) from: f64,
-    pub(super) to: f64,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
     /// The divisor of written values.
-    pub(super) unit: f64,
+    pub(crate) unit: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     Linear,
     Logarithmic,
 }
 
 /// Points joined by a line.
 #[derive(Debug, Clone)]
-pub(super) struct Series {
-    /// The server's colour.
-    pub(super) colour: usize,
-    pub(super) style: Style,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Series {
+    /// The colour, of [`COLOURS`], or [`GREY`].
+    pub(crate) colour: usize,
+    pub(crate) style: Style,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// A line with a dot at each point.
     Dotted,
     Solid,
     Dashed,
+    /// A line with a dot at each point, and the area below it.
+    Filled,
+    /// A dotted line with a ring at each point: figures of somebody else.
+    Published,
 }
+
+/// The opacity of areas.
+const FAINT: f64 = 0.15;
 
 type Drawing<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Failed = DrawingAreaErrorKind<std::io::Error>;
 
 impl Plot {
     /// Returns whether there is nothing to draw.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
     /// Draws an `<svg>` element. `label` describes it for screen readers.
-    pub(super) fn to_svg(&self, label: &str) -> Result<String, Failed> {
+    pub(crate) fn to_svg(&self, label: &str) -> Result<String, Failed> {
         let mut svg = String::new();
         {
             let drawing = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -126,7 +135,10 @@ impl Plot {
             )))?;
         }
         for series in &self.series {
-            let colour = RGBColor(1, 2, (series.colour % COLOURS) as u8);
+            let colour = match series.colour {
+                GREY => INK,
+                colour => RGBColor(1, 2, (colour % COLOURS) as u8),
+            };
             let points = series
                 .points
                 .iter()
@@ -140,17 +152,36 @@ impl Plot {
                         DashedLineSeries::new(points.iter().copied(), 5, 4, colour.stroke_width(2));
                     chart.draw_series(line)?;
                 }
-                Style::Solid | Style::Dotted => {
+                Style::Published => {
+                    let line =
+                        DashedLineSeries::new(points.iter().copied(), 2, 4, colour.stroke_width(2));
+                    chart.draw_series(line)?;
+                }
+                Style::Solid | Style::Dotted | Style::Filled => {
                     chart.draw_series(LineSeries::new(
                         points.iter().copied(),
                         colour.stroke_width(2),
                     ))?;
                 }
             }
-            if series.style == Style::Dotted {
+            if series.style == Style::Filled {
+                let bottom = y.first().copied().unwrap_or_default();
+                let ends = [points.last(), points.first()].into_iter().flatten();
+                let outline = points
+                    .iter()
+                    .copied()
+                    .chain(ends.map(|(x, _)| (*x, bottom)));
+                let area = Polygon::new(outline.collect::<Vec<_>>(), colour.mix(FAINT));
+                chart.draw_series(std::iter::once(area))?;
+            }
+            if series.style != Style::Solid && series.style != Style::Dashed {
                 let ring = |point: &(f64, f64)| Circle::new(*point, 4, PAPER.filled());
                 chart.draw_series(points.iter().map(ring))?;
-                let dot = |point: &(f64, f64)| Circle::new(*point, 3, colour.filled());
+                let (size, dot) = match series.style {
+                    Style::Published => (4, colour.stroke_width(1)),
+                    _ => (3, colour.filled()),
+                };
+                let dot = |point: &(f64, f64)| Circle::new(*point, size, dot);
                 chart.draw_series(points.iter().map(dot))?;
             }
         }
@@ -160,7 +191,7 @@ impl Plot {
 
 impl Axis {
     /// Returns an axis from 0 to the largest of `values`.
-    pub(super) fn linear(values: impl Iterator<Item = f64>, unit: f64) -> Self {
+    pub(crate) fn linear(values: impl Iterator<Item = f64>, unit: f64) -> Self {
         let to = values.fold(0.0, f64::max);
         Self {
             scale: Scale::Linear,
@@ -171,7 +202,7 @@ impl Axis {
     }
 
     /// Returns an axis from the smallest positive one of `values` to the largest.
-    pub(super) fn logarithmic(values: impl Iterator<Item = f64>, unit: f64) -> Self {
+    pub(crate) fn logarithmic(values: impl Iterator<Item = f64>, unit: f64) -> Self {
         let positive = values.filter(|value| *value > 0.0);
         let (from, to) = positive.fold((f64::MAX, 0.0_f64), |(from, to), v| {
             (from.min(v), to.max(v))

@@ -1,7 +1,7 @@
 //! Text in HTML.
 
 /// Escapes text for elements and attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
