@@ -34,6 +34,7 @@ mod join_parameters;
 pub mod limits;
 mod link;
 mod livekit;
+mod metrics;
 mod plugin;
 mod rpc;
 pub mod services;
@@ -43,7 +44,7 @@ pub mod testing;
 pub mod token;
 mod webhook;
 
-pub use config::{KeysError, LiveKitConfig};
+pub use config::{ClientIceServer, KeysError, LiveKitConfig};
 pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

@@ -23,7 +23,7 @@ const HEARING: Duration = Duration::from_millis(400);
 /// The LiveKit door of a server; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct LiveKit {
-    door: Arc<Door>,
+    pub(crate) door: Arc<Door>,
 }
 
 impl LiveKit {

@@ -140,11 +140,15 @@ pub(crate) async fn run(
     );
     // Before any client can connect, so that this event is the first one.
     gateway.publish_start();
-    let metrics = vec![
+    let mut metrics = vec![
         Arc::new(audio.clone()) as Arc<dyn MetricsSource>,
         log.metrics(),
         Arc::new(ProcessMetrics(gateway.clone())),
     ];
+    let counted = door
+        .clone()
+        .map(|door| Arc::new(door) as Arc<dyn MetricsSource>);
+    metrics.extend(counted);
     let options = AdminOptions {
         config: config.admin.clone(),
         log: log.control(),
