@@ -19,7 +19,7 @@ use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
 use crate::frame::MAX_MESSAGE;
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 use crate::services;
 use crate::token;
 

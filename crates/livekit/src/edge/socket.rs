@@ -13,7 +13,7 @@ use tokio::time::{interval, timeout};
 
 use crate::frame::{self, Form, Frame};
 use crate::hall::{Event, Input, Wire};
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 use crate::session::{Joined, leave};
 
 /// The interval of pings.

@@ -16,7 +16,7 @@ use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
 use super::packets::Packet;
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// The labels of data channels.
 pub(crate) const RELIABLE: &str = "_reliable";

@@ -1,16 +1,16 @@
-//! Data tracks: frames of publishers for those who subscribe to them.
+//! The publishing of data tracks, and the frames on them.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use livekit_protocol::{DataTrackInfo, PublishDataTrackRequest, request_response};
 use prost::Message;
 
 use super::data::DATA_TRACK;
+use super::data_track::{DataTrack, Receiver};
 use super::member::Member;
 use super::people::Person;
 use crate::ids::IdKind;
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// The most data tracks of a participant.
 const MAX_DATA_TRACKS: usize = 64;
@@ -23,23 +23,6 @@ const MAX_DESCRIPTION: usize = 4 << 10;
 
 /// The length of the fixed header of a frame's packet, in bytes.
 const HEADER: usize = 12;
-
-/// A data track of a participant.
-#[derive(Debug)]
-pub(crate) struct DataTrack {
-    /// Its description.
-    pub(crate) info: DataTrackInfo,
-    /// Who receives it.
-    pub(crate) receivers: Vec<Receiver>,
-}
-
-/// A receiver of a data track.
-#[derive(Debug, Clone)]
-pub(crate) struct Receiver {
-    pub(crate) member: Arc<Member>,
-    /// The number of the track in packets to it.
-    pub(crate) handle: u16,
-}
 
 impl Person {
     /// Adds a data track. Returns its description, or why it is refused.

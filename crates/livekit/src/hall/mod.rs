@@ -4,6 +4,7 @@
 
 mod batch;
 mod data;
+mod data_track;
 mod data_tracks;
 mod departed;
 mod input;
@@ -29,13 +30,13 @@ use portunus_room::{PersonId, Room, State};
 
 use crate::frame::Frame;
 use crate::ids::IdKind;
-use crate::metrics::Refusals;
+use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
 #[cfg(feature = "testing")]
 pub(crate) use data::signed_packet;
 pub(crate) use data::{LOSSY, RELIABLE};
-pub(crate) use data_tracks::Receiver;
+pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};

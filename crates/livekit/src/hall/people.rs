@@ -11,7 +11,7 @@ use portunus_room::{PersonId, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
-use super::data_tracks::DataTrack;
+use super::data_track::DataTrack;
 use super::member::Member;
 use super::now_ms;
 use super::track::Track;

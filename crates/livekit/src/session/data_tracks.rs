@@ -12,7 +12,7 @@ use livekit_protocol::{
 
 use super::Session;
 use crate::hall::{Member, Receiver};
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// The most data tracks whose wishes are kept.
 const MAX_WISHES: usize = 4_096;

@@ -17,7 +17,7 @@ use super::quality::unbalance;
 use super::subscriptions::send_subscribed;
 use super::{Session, kind_of, leave};
 use crate::hall::{Person, Role, Track};
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// The most announced tracks that are not offered yet.
 const MAX_PENDING: usize = 20;

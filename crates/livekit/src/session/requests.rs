@@ -12,7 +12,7 @@ use super::admission::server_info;
 use super::{Session, leave};
 use crate::hall::{Input, Role, Wire, frame_of, now_ms};
 use crate::limits;
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// The most features of a track that are kept.
 const MAX_FEATURES: usize = 32;

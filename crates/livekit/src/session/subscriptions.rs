@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::Session;
 use super::quality::{unbalance, unbalance_all};
 use crate::hall::{Hall, Role, Track};
-use crate::metrics::BadInput;
+use crate::refusals::BadInput;
 
 /// How long a track that a client has subscribed to may take to appear.
 const MISSING_LIMIT: Duration = Duration::from_secs(60);

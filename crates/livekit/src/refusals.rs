@@ -1,10 +1,8 @@
-//! The metrics of the door: who is there, and the bad input.
+//! Counters of bad input.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use portunus_metrics::{MetricKind, MetricsPage, MetricsSource};
-
-use crate::LiveKit;
+use portunus_metrics::{MetricKind, MetricsPage};
 
 /// A kind of input that is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,26 +51,20 @@ impl Refusals {
         }
     }
 
-    fn values(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let counters = BadInput::ALL.into_iter().zip(&self.0);
-        counters.map(|(kind, counter)| (kind.name(), counter.load(Ordering::Relaxed)))
-    }
-}
-
-impl MetricsSource for LiveKit {
-    fn write(&self, page: &mut MetricsPage) {
-        let (rooms, participants) = self.door.census();
-        let help = "Rooms that clients of LiveKit's protocol have used";
-        page.gauge("livekit_rooms", help, rooms);
-        let help = "Participants by LiveKit's protocol";
-        page.gauge("livekit_participants", help, participants);
+    /// Adds the counters to the page.
+    pub(crate) fn write(&self, page: &mut MetricsPage) {
         page.labelled(
             MetricKind::Counter,
             "livekit_refused_total",
             "Input by LiveKit's protocol that was refused",
             "what",
-            self.door.refusals.values(),
+            self.values(),
         );
+    }
+
+    fn values(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counters = BadInput::ALL.into_iter().zip(&self.0);
+        counters.map(|(kind, counter)| (kind.name(), counter.load(Ordering::Relaxed)))
     }
 }
 
