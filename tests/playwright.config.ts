@@ -1,4 +1,5 @@
 import { defineConfig, type PlaywrightTestConfig } from '@playwright/test';
+import { FIREFOX_LAUNCH } from './browser/firefox';
 
 type Use = PlaywrightTestConfig['use'];
 
@@ -28,24 +29,7 @@ const chromium: Use = {
   },
 };
 
-const firefox: Use = {
-  browserName: 'firefox',
-  channel: 'moz-firefox',
-  launchOptions: {
-    executablePath: process.env.FIREFOX ?? '/usr/bin/firefox-esr',
-    firefoxUserPrefs: {
-      'media.navigator.streams.fake': true,
-      'media.navigator.permission.disabled': true,
-      'media.autoplay.default': 0,
-      // Tabs in the back are as good as the one in front.
-      'media.devices.unfocused.enabled': true,
-      'media.block-autoplay-until-in-foreground': false,
-      'dom.min_background_timeout_value': 4,
-      // Lets the tests run on a machine that has no other network interface.
-      'media.peerconnection.ice.loopback': true,
-    },
-  },
-};
+const firefox: Use = { browserName: 'firefox', channel: 'moz-firefox', launchOptions: FIREFOX_LAUNCH };
 
 export default defineConfig({
   testDir: 'browser',

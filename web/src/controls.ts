@@ -127,6 +127,7 @@ const REASONS: Record<string, string> = {
   holding: 'more is tried later',
   'emptying-queue': 'the link is catching up',
   priority: 'others come first',
+  paused: 'the link does not carry it',
   unmeasured: 'it has just begun',
   silent: 'the higher one does not come',
   keyframe: 'waiting for a keyframe',

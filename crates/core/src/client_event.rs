@@ -44,6 +44,7 @@ pub(crate) fn of_peer(event: &Event, no_media_ms: u32) -> Option<Value> {
         | Event::SelectedPair { .. }
         | Event::Dtls { .. }
         | Event::Layer { .. }
+        | Event::Paused { .. }
         | Event::Talking { .. }
         | Event::Speech { .. }
         | Event::Remb { .. }

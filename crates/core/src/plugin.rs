@@ -199,6 +199,14 @@ pub enum HandleEvent {
         /// The reason for this layer.
         reason: LayerReason,
     },
+    /// A route to this handle that may pause has done so, because the link does not carry it, or
+    /// goes on.
+    Paused {
+        /// The route.
+        route: RouteId,
+        /// Whether it is paused.
+        paused: bool,
+    },
     /// The client's estimate of its downlink, in bit/s.
     Remb(u64),
     /// A data channel can be written to.

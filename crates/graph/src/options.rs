@@ -59,6 +59,8 @@ pub struct RouteOptions {
     pub fallback: Duration,
     /// The priority of the route among those to the same peer, if its link cannot carry all video.
     pub priority: Priority,
+    /// Whether the route may pause while the link does not carry the lowest layer of its video.
+    pub pausable: bool,
     /// Minimum and maximum of the playout-delay extension, in units of 10 ms, 0 to 4,095.
     pub playout_delay: Option<(u16, u16)>,
     /// Messages go to the data channel with this label, which is closed with the route. `None`
@@ -75,6 +77,7 @@ impl Default for RouteOptions {
             temporal: 2,
             fallback: Duration::from_millis(250),
             priority: Priority::default(),
+            pausable: false,
             playout_delay: None,
             label: None,
         }

@@ -6,7 +6,7 @@ use portunus_rtp::codec::Vp8;
 use portunus_rtp::extension::VideoLayersAllocation;
 use portunus_rtp::header::FIXED_HEADER_LEN;
 use portunus_rtp::{
-    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, write_header,
+    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Header, Pt, SeqNo, Ssrc, red, write_header,
 };
 use portunus_sdp::negotiated::Codec;
 
@@ -33,8 +33,10 @@ pub struct Packet {
     /// Of ingests: changes when the sender restarted or was replaced. Numbers and timestamps go on,
     /// but the pictures that the packet refers to were never sent.
     pub stretch: u8,
-    /// The codec of the payload.
+    /// The codec of the payload, without redundancy.
     pub codec: Codec,
+    /// Redundant audio (RFC 2198): the bytes before the packet's own audio. 0 means none.
+    pub(crate) redundancy: u16,
     /// The payload is encrypted end to end, so nothing in it can be relied on.
     pub is_opaque: bool,
     /// When it arrived.
@@ -70,6 +72,7 @@ impl Packet {
             generation: 0,
             stretch: 0,
             codec: Codec::Opus,
+            redundancy: 0,
             is_opaque: false,
             arrival: now,
             clock: None,
@@ -112,7 +115,7 @@ impl Packet {
         let class = ROOMS.into_iter().find(|room| needed <= *room);
         self.data.reserve(class.unwrap_or(needed));
         self.data.extend_from_slice(data);
-        self.padding = 0;
+        (self.padding, self.redundancy) = (0, 0);
     }
 
     /// Appends `count` bytes of padding to the payload, in place of the source's own padding.
@@ -121,13 +124,35 @@ impl Packet {
         let Some(count) = u8::try_from(count).ok().filter(|count| *count > 0) else {
             return;
         };
-        let end = self.header.header_len() + self.payload().len();
+        let end = self.header.header_len() + self.whole_payload().len();
         self.data.truncate(end);
         self.data.resize(end + usize::from(count), 0);
         if let Some(last) = self.data.last_mut() {
             *last = count;
         }
         self.padding = count;
+    }
+
+    /// Sets the codec. The audio in redundant audio (RFC 2198) has to be Opus. The header must be
+    /// set before.
+    #[inline]
+    pub fn set_codec(&mut self, codec: Codec) {
+        self.codec = codec;
+        if codec != Codec::Red {
+            return;
+        }
+        let payload = self.header.payload(&self.data);
+        let own = red::unpack(payload).last();
+        let before = own.map(|own| payload.len().saturating_sub(own.payload.len()));
+        if let Some(before) = before.and_then(|before| u16::try_from(before).ok()) {
+            (self.codec, self.redundancy) = (Codec::Opus, before);
+        }
+    }
+
+    /// Whether it has redundant audio in front of its own.
+    #[inline]
+    pub fn is_redundant(&self) -> bool {
+        self.redundancy > 0
     }
 
     /// Sets what the inspector has read.
@@ -188,20 +213,28 @@ impl Packet {
         self.header.marker || (top.is_some() && ends_picture())
     }
 
-    /// The payload and the padding behind it.
+    /// The payload and the padding behind it, without redundancy.
     #[inline]
     pub fn padded_payload(&self) -> &[u8] {
         if self.padding == 0 {
             return self.payload();
         }
-        self.data
-            .get(self.header.header_len()..)
+        let start = self.header.header_len() + usize::from(self.redundancy);
+        self.data.get(start..).unwrap_or_default()
+    }
+
+    /// The payload without padding and redundancy.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        let whole = self.whole_payload();
+        whole
+            .get(usize::from(self.redundancy)..)
             .unwrap_or_default()
     }
 
-    /// The payload without padding.
+    /// The payload with redundancy, but without padding.
     #[inline]
-    pub fn payload(&self) -> &[u8] {
+    pub fn whole_payload(&self) -> &[u8] {
         self.header.payload(&self.data)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portunus_rtp::extension::{AbsSendTime, PlayoutDelay, TransportCc};
 use portunus_rtp::header::HeaderTemplate;
 use portunus_rtp::{
-    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Mid, Pt, Ssrc, write_header,
+    ExtensionKind, ExtensionMap, ExtensionSet, Fields, Mid, Pt, Ssrc, red, write_header,
 };
 use portunus_sdp::negotiated::{Codec, NegotiatedMedia};
 use smallvec::SmallVec;
@@ -128,7 +128,11 @@ impl Sink {
         stamp: &Stamp,
         out: &mut [u8],
     ) -> Option<((usize, usize), &'p [u8])> {
-        let (pt, _) = self.payload_type(packet)?;
+        let red = self.redundant(packet);
+        let pt = match red {
+            Some((pt, _)) => pt,
+            None => self.payload_type(packet)?.0,
+        };
         let fields = Fields {
             marker: packet.marker(sent.part.top),
             padding: packet.padding > 0,
@@ -146,6 +150,16 @@ impl Sink {
             }
             _ => self.write_header(packet, sent, &fields, stamp, self.repeats_freely(), out)?,
         };
+        if let Some((_, own)) = red {
+            let payload = packet.whole_payload();
+            let headers = red::headers_len(payload)?;
+            let (start, tail) = payload.split_at_checked(headers)?;
+            let len = header_len + headers;
+            let target = out.get_mut(header_len..len)?;
+            target.copy_from_slice(start);
+            red::set_payload_types(target, own);
+            return Some(((header_len, len), tail));
+        }
         let payload = packet.padded_payload();
         let changed = if packet.ids.is_some() && sent.ids_offset != PictureIds::default() {
             DESCRIPTOR.min(payload.len())
@@ -185,6 +199,20 @@ impl Sink {
 
     fn is_video(&self) -> bool {
         self.clock_rate == 90_000
+    }
+
+    /// Returns the payload types of redundant audio and of the audio in it, if the packet has some
+    /// and the peer takes it.
+    #[inline]
+    fn redundant(&self, packet: &Packet) -> Option<(Pt, Pt)> {
+        if !packet.is_redundant() || self.payloads.len() < 2 {
+            return None;
+        }
+        let pt = |codec| {
+            let mut payloads = self.payloads.iter();
+            payloads.find(|it| it.0 == codec).map(|(_, pt, _)| *pt)
+        };
+        Some((pt(Codec::Red)?, pt(packet.codec)?))
     }
 
     /// Whether the sink has a payload type for a packet.
@@ -317,7 +345,7 @@ mod tests {
     )]
     use std::time::Instant;
 
-    use portunus_rtc::testing::video;
+    use portunus_rtc::testing::{audio, video};
     use portunus_rtp::{Header, SeqNo};
 
     use super::*;
@@ -382,6 +410,58 @@ mod tests {
             .write_rtx(&packet, &repeated, 1, &stamp, &mut out)
             .unwrap();
         assert_eq!(out[header + 2..len], expected);
+    }
+
+    #[test]
+    fn redundancy_goes_to_those_who_take_it_and_plain_audio_to_the_others() {
+        let fields = Fields {
+            marker: false,
+            padding: false,
+            pt: Pt(63),
+            sequence: 1,
+            timestamp: 960,
+            ssrc: Ssrc(3),
+        };
+        let mut packet = Packet::empty(Instant::now());
+        packet.data = vec![0; 12];
+        write_header(&mut packet.data, &fields, []).unwrap();
+        // A redundant block of two bytes, and the packet's own audio.
+        let red = [0xef, 0x0f, 0x00, 2, 0x6f, 4, 5, 6, 7, 8];
+        packet.data.extend_from_slice(&red);
+        packet.header = Header::parse(&packet.data).unwrap();
+        packet.set_codec(Codec::Red);
+        assert!(packet.is_redundant() && packet.codec == Codec::Opus);
+        assert_eq!(packet.payload(), [6, 7, 8]);
+        let stamp = Stamp {
+            send_time: AbsSendTime::from_duration(Duration::ZERO),
+            transport_seq: 0,
+            playout_delay: None,
+        };
+        let written = |payloads: &[(Codec, u8)]| {
+            let mut line = audio("0", 1_000);
+            let opus = line.payloads[0].clone();
+            line.payloads.clear();
+            for (codec, pt) in payloads {
+                line.payloads.push(portunus_sdp::negotiated::Payload {
+                    pt: Pt(*pt),
+                    codec: *codec,
+                    ..opus.clone()
+                });
+            }
+            let mut sink = Sink::new(&line);
+            let sent = sink
+                .numbering
+                .forward(SourceKey(1), &packet, 48_000, Part::default());
+            let mut out = [0; 256];
+            let ((header, len), tail) = sink
+                .write(&packet, &sent.unwrap(), &stamp, &mut out)
+                .unwrap();
+            (out[1] & 0x7f, [&out[header..len], tail].concat())
+        };
+        let own = [0xe0 | 4, 0x0f, 0x00, 2, 0x64, 4, 5, 6, 7, 8];
+        let both = [(Codec::Red, 62), (Codec::Opus, 100)];
+        assert_eq!(written(&both), (62, own.to_vec()));
+        assert_eq!(written(&both[1..]), (100, vec![6, 7, 8]));
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub struct LiveKitConfig {
     /// How long a room stays when the last participant has left.
     #[serde(with = "portunus_config::seconds")]
     pub departure_timeout: Duration,
+    /// Whether video pauses for a client whose link does not carry its lowest layer. A client can
+    /// ask for another way. Otherwise the lowest layer flows.
+    pub allow_pause: bool,
+    /// Whether the services may unmute a track of somebody else.
+    pub enable_remote_unmute: bool,
+    /// STUN and TURN servers for clients, besides the TURN server of this server.
+    pub ice_servers: Vec<ClientIceServer>,
     /// The most participants of this door.
     pub max_participants: usize,
     /// The most open connections.
@@ -50,10 +57,39 @@ impl Default for LiveKitConfig {
             auto_create: true,
             empty_timeout: Duration::from_secs(300),
             departure_timeout: Duration::from_secs(20),
+            allow_pause: false,
+            enable_remote_unmute: false,
+            ice_servers: Vec::new(),
             max_participants: 100_000,
             max_connections: 100_000,
             webhook: WebhookConfig::default(),
         }
+    }
+}
+
+/// A STUN or TURN server for clients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientIceServer {
+    /// Its URLs (RFC 7064, RFC 7065), such as `turn:turn.example.org:3478?transport=udp`.
+    pub urls: Vec<String>,
+    /// The user name for TURN.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub username: String,
+    /// The credential for TURN.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub credential: String,
+}
+
+impl ClientIceServer {
+    fn is_valid(&self) -> bool {
+        let has_credential = !self.username.is_empty() && !self.credential.is_empty();
+        let is_known = |url: &String| match url.split_once(':') {
+            Some(("stun" | "stuns", _)) => true,
+            Some(("turn" | "turns", _)) => has_credential,
+            Some(_) | None => false,
+        };
+        !self.urls.is_empty() && self.urls.iter().all(is_known)
     }
 }
 
@@ -100,6 +136,9 @@ impl Configuration for LiveKitConfig {
         let is_known = webhook.urls.is_empty() || !webhook.api_key.is_empty();
         let text = "expected the name of an API key, which signs the events";
         section.require(&["webhook"], is_known, text);
+        let are_valid = livekit.ice_servers.iter().all(ClientIceServer::is_valid);
+        let text = "expected URLs with stun:, stuns:, turn: or turns:, the latter with username and credential";
+        section.require(&["ice_servers"], are_valid, text);
         let seconds = 0..=86_400;
         section.range(
             "empty_timeout",
@@ -133,5 +172,19 @@ mod tests {
         for wrong in ["devkey", "devkey:", ": secret"] {
             assert_eq!(config.add_keys(wrong), Err(KeysError), "{wrong}");
         }
+    }
+
+    #[test]
+    fn turn_servers_need_a_credential() {
+        let server = |url: &str, username: &str| ClientIceServer {
+            urls: vec![url.to_owned()],
+            username: username.to_owned(),
+            credential: username.to_owned(),
+        };
+        assert!(server("stun:stun.example.org", "").is_valid());
+        assert!(server("turn:turn.example.org:3478?transport=udp", "al").is_valid());
+        assert!(!server("turn:turn.example.org", "").is_valid());
+        assert!(!server("http://example.org", "al").is_valid());
+        assert!(!server("example.org", "al").is_valid());
     }
 }

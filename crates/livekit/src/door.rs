@@ -14,8 +14,10 @@ use crate::agents::Agents;
 use crate::config::LiveKitConfig;
 use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
+use crate::limits;
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions, server_info};
+use crate::refusals::Refusals;
+use crate::session::{JoinError, Joined, Joining, Permissions, server_info};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
 use crate::webhook::Webhooks;
 
@@ -32,6 +34,8 @@ pub(crate) struct Door {
     webhooks: OnceLock<Webhooks>,
     pub(crate) agents: Agents,
     pub(crate) rooms: Rooms,
+    /// The bad input.
+    pub(crate) refusals: Arc<Refusals>,
     plugin: Arc<LiveKitPlugin>,
     gateway: OnceLock<Gateway>,
     halls: Mutex<HashMap<String, Arc<Hall>>>,
@@ -104,6 +108,7 @@ impl Door {
             keys,
             config,
             rooms,
+            refusals: Arc::default(),
             plugin: Arc::default(),
             gateway: OnceLock::new(),
             halls: Mutex::default(),
@@ -196,7 +201,7 @@ impl Door {
             .map(|(name, value)| name.len() + value.len())
             .sum();
         let metadata = claims.metadata.len().max(parameters.metadata.len());
-        if size > MAX_METADATA || metadata > MAX_METADATA {
+        if size > limits::ATTRIBUTES || metadata > limits::METADATA {
             return Err(EntryError::Name("metadata or attributes exceed the limit"));
         }
         let mut permissions = Permissions::of(&claims, &grant);
@@ -241,12 +246,7 @@ impl Door {
         if gateway.draining().is_some() {
             return Err(EntryError::Full("the server is draining"));
         }
-        let present: usize = self
-            .halls()
-            .values()
-            .map(|hall| hall.people().members().count())
-            .sum();
-        if present >= self.config.max_participants {
+        if self.census().1 >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
         let makes = self.makes_rooms(&admitted);
@@ -268,6 +268,7 @@ impl Door {
         hall.report_started();
         let joining = Joining {
             gateway,
+            config: &self.config,
             plugin: &self.plugin,
             hall,
             identity: admitted.identity,
@@ -309,6 +310,13 @@ impl Door {
             }),
             Err(_) => Resumed::Gone,
         }
+    }
+
+    /// Returns the number of rooms, and of participants of this door.
+    pub(crate) fn census(&self) -> (usize, usize) {
+        let halls = self.halls();
+        let present = halls.values().map(|hall| hall.people().members().count());
+        (halls.len(), present.sum())
     }
 
     /// Returns the options of a room that the bearer of a token makes.
@@ -355,6 +363,7 @@ impl Door {
             is_own,
             has_numbers: rooms.has_numbers(),
             options,
+            refusals: self.refusals.clone(),
             reports: Reports {
                 webhooks,
                 agents: self.agents.clone(),

@@ -15,6 +15,8 @@ pub enum IdKind {
     Participant,
     /// A track.
     Track,
+    /// A data track.
+    DataTrack,
     /// A worker of agents.
     Worker,
     /// A job of an agent.
@@ -29,6 +31,7 @@ impl IdKind {
             IdKind::Room => "RM_",
             IdKind::Participant => "PA_",
             IdKind::Track => "TR_",
+            IdKind::DataTrack => "DTR_",
             IdKind::Worker => "AW_",
             IdKind::Job => "AJ_",
             IdKind::Dispatch => "AD_",

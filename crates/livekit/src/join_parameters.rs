@@ -24,6 +24,10 @@ pub struct JoinParameters {
     pub client: ClientInfo,
     /// Whether it gets all tracks unasked.
     pub auto_subscribe: bool,
+    /// Whether video to it may pause. `None` means as the configuration says.
+    pub allow_pause: Option<bool>,
+    /// Whether it gets all data tracks unasked.
+    pub auto_data: bool,
     /// Whether it resumes a session.
     pub reconnect: bool,
     /// The session that it resumes.
@@ -81,6 +85,8 @@ impl JoinParameters {
             single: true,
             client: request.client_info.unwrap_or_default(),
             auto_subscribe: settings.auto_subscribe,
+            allow_pause: settings.subscriber_allow_pause,
+            auto_data: settings.auto_subscribe_data_track.unwrap_or_default(),
             reconnect: request.reconnect,
             sid: request.participant_sid,
             attributes: request.participant_attributes,
@@ -119,6 +125,8 @@ impl JoinParameters {
             single: false,
             client,
             auto_subscribe: get("auto_subscribe").is_none() || is_true("auto_subscribe"),
+            allow_pause: get("subscriber_allow_pause").map(|_| is_true("subscriber_allow_pause")),
+            auto_data: is_true("auto_subscribe_data_track"),
             reconnect: is_true("reconnect"),
             sid: text("sid"),
             attributes,

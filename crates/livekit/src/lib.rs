@@ -35,6 +35,7 @@ pub mod limits;
 mod link;
 mod livekit;
 mod plugin;
+mod refusals;
 mod rpc;
 pub mod services;
 mod session;
@@ -43,7 +44,7 @@ pub mod testing;
 pub mod token;
 mod webhook;
 
-pub use config::{KeysError, LiveKitConfig};
+pub use config::{ClientIceServer, KeysError, LiveKitConfig};
 pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

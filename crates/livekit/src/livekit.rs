@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use portunus_core::{Gateway, Plugin};
+use portunus_metrics::{MetricsPage, MetricsSource};
 use portunus_room::Rooms;
 
 use crate::config::LiveKitConfig;
@@ -48,6 +49,17 @@ impl LiveKit {
         tokio::spawn(send_batches(Arc::downgrade(&self.door)));
         tokio::spawn(send_speakers(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
+    }
+}
+
+impl MetricsSource for LiveKit {
+    fn write(&self, page: &mut MetricsPage) {
+        let (rooms, participants) = self.door.census();
+        let help = "Rooms that clients of LiveKit's protocol have used";
+        page.gauge("livekit_rooms", help, rooms);
+        let help = "Participants by LiveKit's protocol";
+        page.gauge("livekit_participants", help, participants);
+        self.door.refusals.write(page);
     }
 }
 

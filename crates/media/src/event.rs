@@ -114,6 +114,14 @@ pub enum Event {
         /// Why it relays these.
         reason: LayerReason,
     },
+    /// A route that may pause has done so, because the link of the peer does not carry it, or goes
+    /// on.
+    Paused {
+        /// The route.
+        route: RouteId,
+        /// Whether it is paused.
+        paused: bool,
+    },
     /// The peer's estimate of the bitrate that it can receive (REMB).
     Remb {
         /// The bitrate in bit/s.

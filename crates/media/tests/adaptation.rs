@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use portunus_media::testing::Simulation;
-use portunus_media::{Priority, RouteOptions};
+use portunus_media::{Event, Priority, RouteOptions};
 use portunus_rtc::StreamConfig;
 use portunus_rtc::bandwidth::{DataRate, Layering};
 use portunus_rtc::testing::{BottleneckLink, seeds, without_numbers};
@@ -48,6 +48,54 @@ fn after_a_drop_the_queue_is_short_within_two_seconds_and_the_top_layer_comes_ba
         assert_eq!(simulation.layer(0), Some(TOP));
         let switches = simulation.switches(0, 40.0, 48.0);
         assert!(switches.len() <= 2, "{switches:?}");
+    }
+}
+
+/// When a viewer's video was reported to pause or to go on.
+fn pauses(simulation: &Simulation) -> Vec<(f64, bool)> {
+    let heard = simulation.heard.iter();
+    let pauses = heard.filter_map(|(at, event)| match event {
+        Event::Paused { paused, .. } => Some((simulation.seconds(*at), *paused)),
+        _ => None,
+    });
+    pauses.collect()
+}
+
+#[test]
+fn a_video_that_may_pause_does_so_while_the_link_does_not_carry_its_lowest_layer() {
+    for seed in seeds(3) {
+        let (mut simulation, down) = one(seed, 2_500);
+        simulation.set_options(
+            0,
+            RouteOptions {
+                pausable: true,
+                ..RouteOptions::default()
+            },
+        );
+        simulation.run(20.0);
+        assert_eq!(simulation.layer(0), Some(TOP));
+        simulation.set_link(down, link(60));
+        simulation.run(30.0);
+        let told = pauses(&simulation);
+        assert!(
+            matches!(told.as_slice(), [(at, true)] if *at < 40.0),
+            "{told:?}"
+        );
+        assert_eq!(simulation.pictures(0, 42.0, 50.0), 0);
+        simulation.set_link(down, link(2_500));
+        simulation.run(40.0);
+        let told = pauses(&simulation);
+        assert!(
+            matches!(told.last(), Some((at, false)) if *at < 80.0),
+            "{told:?}"
+        );
+        assert!(simulation.pictures(0, 82.0, 90.0) > 8 * 10);
+        // Without the permission it goes on at once, whatever the link carries.
+        simulation.set_link(down, link(60));
+        simulation.run(20.0);
+        simulation.set_options(0, RouteOptions::default());
+        simulation.run(4.0);
+        assert!(matches!(pauses(&simulation).last(), Some((_, false))));
     }
 }
 

@@ -151,6 +151,10 @@ pub(crate) async fn run(
         Arc::new(ProcessMetrics(gateway.clone())),
     ];
     metrics.extend(cluster.as_ref().map(ClusterNode::metrics));
+    let counted = door
+        .clone()
+        .map(|door| Arc::new(door) as Arc<dyn MetricsSource>);
+    metrics.extend(counted);
     let options = AdminOptions {
         config: config.admin.clone(),
         log: log.control(),

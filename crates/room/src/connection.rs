@@ -36,6 +36,12 @@ pub trait Connection: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns whether video to this client may pause while its link does not carry the lowest
+    /// layer. [`crate::State::source_of`] returns the stream of a route that has.
+    fn may_pause(&self) -> bool {
+        false
+    }
+
     /// Records m-line `mid` of the client, with its gate `open` or closed. The door tells the
     /// client when the recording fails or is complete. Returns `None` if it cannot be recorded.
     fn record(

@@ -36,6 +36,26 @@ pub fn unpack(payload: &[u8]) -> impl Iterator<Item = RedBlock<'_>> {
     })
 }
 
+/// Returns the length of the block headers of a payload. `None` if they are cut off, or are more than
+/// those of eight redundant blocks and the primary one.
+pub fn headers_len(payload: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for _ in 0..=MOST_BLOCKS {
+        if payload.get(at)? & 0x80 == 0 {
+            return Some(at + 1);
+        }
+        at += 4;
+    }
+    None
+}
+
+/// Sets the payload type of each block, given the block headers.
+pub fn set_payload_types(headers: &mut [u8], pt: Pt) {
+    for first in headers.iter_mut().step_by(4) {
+        *first = *first & 0x80 | pt.0 & 0x7f;
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct BlockHeader {
     pt: Pt,
@@ -118,6 +138,17 @@ mod tests {
     fn a_primary_block_alone() {
         assert_eq!(all(&[0x6f, 1]), [(111, 0, 0, &[1][..])]);
         assert_eq!(all(&[0x6f]), [(111, 0, 0, &[][..])]);
+    }
+
+    #[test]
+    fn payload_types_are_set_in_all_headers() {
+        let mut packet = [0xef, 0x0f, 0x00, 2, 0x6f, 4, 5, 6];
+        let len = headers_len(&packet).unwrap_or_default();
+        assert_eq!(len, 5);
+        set_payload_types(&mut packet[..len], Pt(96));
+        assert_eq!(packet, [0xe0, 0x0f, 0x00, 2, 0x60, 4, 5, 6]);
+        assert_eq!(headers_len(&[0xef, 0, 0, 0]), None);
+        assert_eq!(headers_len(&[0xef; 64]), None);
     }
 
     #[test]

@@ -389,6 +389,7 @@ impl PluginHandle for Echo {
             HandleEvent::Up
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Media { .. }
             | HandleEvent::DataChannel { .. } => {}
         }

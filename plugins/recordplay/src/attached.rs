@@ -114,6 +114,7 @@ impl PluginHandle for Attached {
             HandleEvent::Media { .. }
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Layer { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::DataChannel { .. }

@@ -133,6 +133,7 @@ impl PluginHandle for ClientHandle {
             | HandleEvent::SlowLink { .. }
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Layer { .. }
             | HandleEvent::Remb(_) => {}
         }

@@ -349,6 +349,7 @@ impl PluginHandle for Attached {
             HandleEvent::Up
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Media { .. } => {}
         }
     }

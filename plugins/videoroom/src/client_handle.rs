@@ -490,6 +490,7 @@ impl ClientHandle {
             HandleEvent::SlowLink { .. }
             | HandleEvent::Media { .. }
             | HandleEvent::Layer { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Remb(_)
             // Nobody has subscribed to the data.
             | HandleEvent::Data(_)
@@ -522,6 +523,7 @@ impl ClientHandle {
             HandleEvent::Hangup(_) => conference.lock().subscriber_hung_up(key),
             HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::SlowLink { .. }
             | HandleEvent::Media { .. }
             | HandleEvent::Remb(_)

@@ -90,6 +90,7 @@ impl PluginHandle for Attached {
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
             | HandleEvent::Layer { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::DataChannel { .. }
             | HandleEvent::Data(_) => {}

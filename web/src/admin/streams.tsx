@@ -106,6 +106,7 @@ const WHY: Record<string, string> = {
   least: 'there is nothing less',
   holding: 'more would fit, soon',
   'emptying-queue': 'a queue is emptied',
+  paused: 'it does not fit, and may pause',
   priority: 'others come first',
   silent: 'more is due, but does not come',
   keyframe: 'others are due, and wait for a keyframe',

@@ -34,7 +34,7 @@ pub(super) fn causes(stats: &PeerStats, causes: &mut Vec<Cause>) {
 fn sent(media: &MediaStats, layers: LayerStats, link: Option<BandwidthStats>) -> Option<Cause> {
     let (video, gets) = (name(media), gets(&layers));
     let cause = match layers.reason {
-        "bandwidth" | "least" | "emptying-queue" => {
+        "bandwidth" | "least" | "emptying-queue" | "paused" => {
             let link = link.map_or_else(
                 || "The link to the client carries no more".to_owned(),
                 carries,

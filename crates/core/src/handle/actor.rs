@@ -340,6 +340,7 @@ impl Actor {
                 layer,
                 reason,
             },
+            Event::Paused { route, paused } => HandleEvent::Paused { route, paused },
             Event::Talking {
                 mid,
                 talking,

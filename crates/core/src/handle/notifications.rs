@@ -98,6 +98,7 @@ impl Handle {
             Event::Talking { .. }
             | Event::Speech { .. }
             | Event::Layer { .. }
+            | Event::Paused { .. }
             | Event::Remb { .. }
             | Event::DataChannel { .. }
             | Event::Data(_)

@@ -1,5 +1,6 @@
 //! Rooms and participants for the services.
 
+mod moves;
 mod participant;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ impl Rooms for Door {
     async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
         let options = || RoomOptions::new(&self.config).with_request(&request);
         let hall = self.hall_with(&request.name, Some(&options))?;
+        hall.options().update(&request);
         hall.report_started();
         let state = hall.room.lock();
         Ok(hall.info(&state))
@@ -85,10 +87,11 @@ impl Rooms for Door {
     ) -> Answer<Option<lk::TrackInfo>> {
         let hall = self.hall(&request.room)?;
         hall.participant(&hall.id_of(&request.identity))?;
-        if !request.muted {
+        if !request.muted && !self.config.enable_remote_unmute {
             return Err(ServiceError::no_remote_unmute());
         }
-        hall.mute(&hall.id_of(&request.identity), &request.track_sid)
+        let id = hall.id_of(&request.identity);
+        hall.mute(&id, &request.track_sid, request.muted)
     }
 
     async fn update_participant(
@@ -167,8 +170,7 @@ impl Rooms for Door {
     }
 
     async fn move_participant(&self, request: lk::MoveParticipantRequest) -> Answer<()> {
-        member(&*self.hall(&request.room)?, &request.identity)?;
-        Err(ServiceError::unimplemented("not implemented"))
+        self.move_to(&request)
     }
 
     async fn create_dispatch(

@@ -1,12 +1,13 @@
 //! What administrators change of participants.
 
 use livekit_protocol::{
-    ParticipantInfo, ParticipantPermission, TrackInfo, TrackUnpublishedResponse,
+    MuteTrackRequest, ParticipantInfo, ParticipantPermission, TrackInfo, TrackUnpublishedResponse,
     UpdateParticipantRequest, signal_response,
 };
-use portunus_room::{Configure, PersonId, Profile, State};
+use portunus_room::{Configure, PersonId, Profile, State, StreamSetting};
+use portunus_rtp::Mid;
 
-use crate::hall::Hall;
+use crate::hall::{Hall, Role};
 use crate::limits;
 use crate::services::{Answer, Code, ServiceError};
 
@@ -23,26 +24,57 @@ impl Hall {
         info.ok_or_else(ServiceError::no_participant)
     }
 
-    /// Mutes a track. Returns `None` if the participant has no such track.
-    pub(super) fn mute(&self, id: &PersonId, sid: &str) -> Answer<Option<TrackInfo>> {
+    /// Mutes or unmutes a track. The participant of this door may unmute it again, as with LiveKit.
+    /// Returns `None` if the participant has no such track.
+    pub(super) fn mute(&self, id: &PersonId, sid: &str, muted: bool) -> Answer<Option<TrackInfo>> {
         let mut state = self.room.lock();
-        let mid = {
+        let (mids, member) = {
             let mut people = self.people();
-            let person = people.get_mut(id);
-            let tracks = person.map(|person| person.tracks.iter_mut());
-            let track = tracks.into_iter().flatten().find(|it| it.sid == sid);
+            let Some(person) = people.get_mut(id) else {
+                return Ok(None);
+            };
+            let member = person.member.clone();
+            let track = person.tracks.iter_mut().find(|it| it.sid == sid);
             let Some(track) = track else {
                 return Ok(None);
             };
-            track.request.muted = true;
-            track.mid
+            track.request.muted = muted;
+            (track.mids().collect::<Vec<_>>(), member)
         };
-        if let Some(mid) = mid
-            && let Err(refusal) = state.moderate(id, mid.as_str(), true)
+        let Some(member) = member else {
+            // Clients of other doors are told by the room.
+            for mid in mids {
+                if let Err(refusal) = state.moderate(id, mid.as_str(), muted) {
+                    tracing::debug!(%refusal, "a track cannot be muted");
+                }
+            }
+            return self.muted(&state, id, sid);
+        };
+        let setting = |mid: &Mid| StreamSetting {
+            mid: Some(mid.as_str().to_owned()),
+            send: Some(!muted),
+            ..StreamSetting::default()
+        };
+        let configure = Configure {
+            streams: mids.iter().map(setting).collect(),
+            ..Configure::default()
+        };
+        if let Some(key) = member.key(Role::Publisher)
+            && let Err(refusal) = state.configure(id, key, &configure, None)
         {
             tracing::debug!(%refusal, "a track cannot be muted");
         }
-        let info = self.describe(&state, id)?;
+        let mute = MuteTrackRequest {
+            sid: sid.to_owned(),
+            muted,
+        };
+        member.out.message(signal_response::Message::Mute(mute));
+        self.send_update(&state, id);
+        self.muted(&state, id, sid)
+    }
+
+    fn muted(&self, state: &State, id: &PersonId, sid: &str) -> Answer<Option<TrackInfo>> {
+        let info = self.describe(state, id)?;
         Ok(info.tracks.into_iter().find(|track| track.sid == sid))
     }
 
@@ -101,16 +133,17 @@ impl Hall {
             permission.can_publish && (sources.is_empty() || sources.contains(&source))
         };
         let lost = person.tracks.iter().filter(|it| !may(it.request.source));
-        let lost: Vec<_> = lost.map(|it| (it.sid.clone(), it.mid)).collect();
+        let lost = lost.map(|it| (it.sid.clone(), it.mids().collect::<Vec<_>>()));
+        let lost: Vec<_> = lost.collect();
         person.permission = permission;
         let member = person.member.clone();
         drop(people);
-        for (track_sid, mid) in lost {
+        for (track_sid, mids) in lost {
             // It ends at once for the others. The client takes it out of its next offer.
-            if let Some(mid) = mid
-                && let Err(refusal) = state.moderate(id, mid.as_str(), true)
-            {
-                tracing::debug!(%refusal, "a track cannot be ended");
+            for mid in mids {
+                if let Err(refusal) = state.moderate(id, mid.as_str(), true) {
+                    tracing::debug!(%refusal, "a track cannot be ended");
+                }
             }
             if let Some(member) = &member {
                 let ended = TrackUnpublishedResponse { track_sid };

@@ -19,6 +19,7 @@ use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
 use crate::frame::MAX_MESSAGE;
+use crate::refusals::BadInput;
 use crate::services;
 use crate::token;
 
@@ -116,7 +117,10 @@ async fn rtc(
         .and_then(|token| door.admit(token.as_deref(), query, is_v1(&uri)));
     let admitted = match admitted {
         Ok(admitted) => admitted,
-        Err(error) => return error.into_response(),
+        Err(error) => {
+            door.refusals.count(BadInput::Join);
+            return error.into_response();
+        }
     };
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE)
@@ -129,7 +133,10 @@ async fn rtc(
     }
     match door.join(admitted, requester).await {
         Ok(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
-        Err(error) => error.into_response(),
+        Err(error) => {
+            door.refusals.count(BadInput::Join);
+            error.into_response()
+        }
     }
 }
 

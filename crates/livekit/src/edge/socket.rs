@@ -13,6 +13,7 @@ use tokio::time::{interval, timeout};
 
 use crate::frame::{self, Form, Frame};
 use crate::hall::{Event, Input, Wire};
+use crate::refusals::BadInput;
 use crate::session::{Joined, leave};
 
 /// The interval of pings.
@@ -65,6 +66,7 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a frame cannot be read");
+                    member.hall.refusals.count(BadInput::Frame);
                     broken += 1;
                     if broken > MAX_BROKEN {
                         return;

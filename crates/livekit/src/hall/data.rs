@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use livekit_protocol::{DataChannelReceiveState, DataPacket, data_packet};
+use livekit_protocol::{
+    DataChannelReceiveState, DataPacket, StreamState, StreamStateInfo, StreamStateUpdate,
+    data_packet, signal_response,
+};
 use portunus_core::HandleEvent;
-use portunus_media::{DataMessage, DataOptions, DataPayload, Reliability};
+use portunus_media::{DataMessage, DataOptions, DataPayload, Reliability, RouteId};
 use prost::Message;
 use tokio::time::Instant;
 
@@ -13,10 +16,12 @@ use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
 use super::packets::Packet;
+use crate::refusals::BadInput;
 
 /// The labels of data channels.
 pub(crate) const RELIABLE: &str = "_reliable";
 pub(crate) const LOSSY: &str = "_lossy";
+pub(super) const DATA_TRACK: &str = "_data_track";
 
 /// The longest message, in bytes.
 const MAX_PACKET: usize = 64 << 10;
@@ -43,6 +48,7 @@ impl Member {
                     room.lock().layer_changed(key, route, layer, reason);
                 }
             }
+            HandleEvent::Paused { route, paused } => self.paused(role, route, paused),
             HandleEvent::Talking {
                 mid,
                 talking,
@@ -59,18 +65,50 @@ impl Member {
         }
     }
 
+    /// Tells the client that the link to it carries a track no longer, or again.
+    fn paused(&self, role: Role, route: RouteId, paused: bool) {
+        let state = self.hall.room.lock();
+        let source = self.key(role).and_then(|key| state.source_of(key, route));
+        let Some((feed, mid)) = source else { return };
+        let people = self.hall.people();
+        let person = people.get(feed);
+        let Some((person, track)) = person.and_then(|it| Some((it, it.track_of(mid)?))) else {
+            return;
+        };
+        let state = match paused {
+            true => StreamState::Paused,
+            false => StreamState::Active,
+        };
+        let info = StreamStateInfo {
+            participant_sid: person.sid.clone(),
+            track_sid: track.sid.clone(),
+            state: state.into(),
+        };
+        let update = StreamStateUpdate {
+            stream_states: vec![info],
+        };
+        let message = signal_response::Message::StreamStateUpdate(update);
+        self.out.message(message);
+    }
+
     /// Forwards a message of the client to the others.
     fn data(&self, message: DataMessage) {
         let bytes = match message.payload {
             DataPayload::Binary(bytes) => bytes,
             DataPayload::Text(text) => text.into_bytes(),
         };
-        let is_known = matches!(message.label.as_str(), RELIABLE | LOSSY);
+        let is_known = matches!(message.label.as_str(), RELIABLE | LOSSY | DATA_TRACK);
         if !is_known || bytes.len() > MAX_PACKET {
+            self.hall.refusals.count(BadInput::Data);
+            return;
+        }
+        if message.label == DATA_TRACK {
+            self.data_frame(bytes);
             return;
         }
         let Ok(packet) = DataPacket::decode(&*bytes) else {
             tracing::debug!("a data message is no packet");
+            self.hall.refusals.count(BadInput::Data);
             return;
         };
         if self.hall.calls.take(&self.identity, &packet) {
@@ -82,6 +120,7 @@ impl Member {
         };
         let permission = &person.permission;
         if !permission.can_publish_data || !is_forwarded(&packet, person.is_agent()) {
+            self.hall.refusals.count(BadInput::Data);
             return;
         }
         if message.label == RELIABLE && !self.is_next(packet.sequence) {
@@ -133,9 +172,9 @@ impl Member {
     }
 
     /// Sends a message to the client.
-    fn send_data(&self, label: &str, bytes: &[u8]) {
+    pub(super) fn send_data(&self, label: &str, bytes: &[u8]) {
         let options = match label {
-            LOSSY => DataOptions {
+            LOSSY | DATA_TRACK => DataOptions {
                 ordered: false,
                 reliability: Reliability::MaxRetransmits(0),
             },

@@ -1,6 +1,6 @@
 //! What a session's task gets.
 
-use livekit_protocol::{DisconnectReason, SignalRequest, SyncState};
+use livekit_protocol::{DisconnectReason, ParticipantInfo, Room, SignalRequest, SyncState};
 use portunus_core::Share;
 use tokio::sync::oneshot;
 
@@ -46,6 +46,17 @@ pub(crate) enum Event {
         /// Gets the connection.
         wire: oneshot::Sender<Wire>,
     },
+    /// The client has to join another room.
+    Move(Box<Move>),
     /// The participant has to go, or is gone from the room already.
     End(DisconnectReason),
+}
+
+/// The room that a participant is moved to.
+#[derive(Debug)]
+pub(crate) struct Move {
+    /// The room.
+    pub(crate) room: Room,
+    /// The participants there that others see.
+    pub(crate) participants: Vec<ParticipantInfo>,
 }

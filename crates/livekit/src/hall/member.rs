@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use livekit_protocol::{SessionDescription, TrackInfo, signal_response};
 use portunus_core::{Handle, PendingOffer};
@@ -13,6 +14,9 @@ use tokio::time::Instant;
 use super::Hall;
 use super::input::{Event, Input};
 use super::out::Out;
+
+/// How long a client may take to answer the server's offer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// The PeerConnections of a participant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub(crate) struct Member {
     pub(crate) sid: String,
     /// Its room.
     pub(crate) hall: Arc<Hall>,
+    /// How its client wants media.
+    pub(crate) reception: Reception,
     /// The way to the client.
     pub(crate) out: Out,
     /// Events for its task.
@@ -58,6 +64,8 @@ pub(crate) struct Member {
     pub(crate) is_unbalanced: AtomicBool,
     /// The number of the server's last offer.
     pub(crate) offers: AtomicU32,
+    /// When the server's last offer has to be answered.
+    answer_due: Mutex<Option<Instant>>,
     /// The number of the client's last reliable data message.
     sequence: AtomicU32,
     /// When it joined.
@@ -68,6 +76,15 @@ pub(crate) struct Member {
     subscriber: Ends,
     /// The tracks that webhooks know of.
     reported: Mutex<Vec<TrackInfo>>,
+}
+
+/// How a client wants media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reception {
+    /// Whether video may pause while the link does not carry its lowest layer.
+    pub(crate) may_pause: bool,
+    /// Whether sound and picture of a publisher are in one stream, so that they play in sync.
+    pub(crate) in_sync: bool,
 }
 
 /// The handle of a PeerConnection, and the client's description that waits for its answer.
@@ -90,6 +107,7 @@ impl Member {
         identity: String,
         sid: String,
         hall: Arc<Hall>,
+        reception: Reception,
         events: mpsc::Sender<Event>,
         inputs: mpsc::Sender<Input>,
     ) -> Self {
@@ -98,6 +116,7 @@ impl Member {
             identity,
             sid,
             hall,
+            reception,
             out: Out::default(),
             events,
             inputs,
@@ -106,6 +125,7 @@ impl Member {
             is_stale: AtomicBool::new(false),
             is_unbalanced: AtomicBool::new(false),
             offers: AtomicU32::new(0),
+            answer_due: Mutex::default(),
             joined: Instant::now(),
             has_data: AtomicBool::new(false),
             publisher: Ends::default(),
@@ -192,6 +212,25 @@ impl Member {
             mid_to_track_id: self.mids(state),
         };
         self.out.message(signal_response::Message::Offer(offer));
+        *self.due() = Some(Instant::now() + ANSWER_LIMIT);
+        self.wake.notify_one();
+    }
+
+    /// Notes that the server's last offer needs no answer any more.
+    pub(crate) fn answered(&self) {
+        *self.due() = None;
+    }
+
+    /// Returns when the client has to answer, if an offer waits and the client can be reached.
+    pub(crate) fn answer_due(&self) -> Option<Instant> {
+        let due = *self.due();
+        due.filter(|_| self.out.is_open())
+    }
+
+    fn due(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.answer_due
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the tracks that the client receives, by its m-lines.

@@ -4,6 +4,8 @@
 
 mod batch;
 mod data;
+mod data_track;
+mod data_tracks;
 mod departed;
 mod input;
 mod member;
@@ -28,14 +30,16 @@ use portunus_room::{PersonId, Room, State};
 
 use crate::frame::Frame;
 use crate::ids::IdKind;
+use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
 #[cfg(feature = "testing")]
 pub(crate) use data::signed_packet;
 pub(crate) use data::{LOSSY, RELIABLE};
+pub(crate) use data_track::Receiver;
 use departed::Departed;
-pub(crate) use input::{Event, Input};
-pub(crate) use member::{Described, Member, Role};
+pub(crate) use input::{Event, Input, Move};
+pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
 pub(crate) use options::RoomOptions;
 pub(crate) use out::Wire;
@@ -61,6 +65,8 @@ pub(crate) struct Hall {
     pub(crate) room: Arc<Room>,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
+    /// The bad input of its clients.
+    pub(crate) refusals: Arc<Refusals>,
     /// Who wants to know what happens.
     reports: Reports,
     /// Whether they know that it has begun.
@@ -98,6 +104,7 @@ pub(crate) struct Setup {
     /// Whether participants are numbers for other doors.
     pub(crate) has_numbers: bool,
     pub(crate) options: RoomOptions,
+    pub(crate) refusals: Arc<Refusals>,
     pub(crate) reports: Reports,
 }
 
@@ -107,6 +114,7 @@ impl Hall {
             is_own,
             has_numbers,
             options,
+            refusals,
             reports,
         } = setup;
         Hall {
@@ -116,6 +124,7 @@ impl Hall {
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             is_own,
+            refusals,
             reports,
             is_started: AtomicBool::new(false),
             calls: Calls::default(),

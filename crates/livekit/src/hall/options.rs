@@ -19,6 +19,8 @@ pub(crate) struct RoomOptions {
     pub(crate) metadata: String,
     /// The agents that it begins with.
     pub(crate) agents: Vec<RoomAgentDispatch>,
+    /// Whether sound and picture of a publisher play in sync.
+    pub(crate) sync_streams: bool,
 }
 
 impl RoomOptions {
@@ -30,6 +32,7 @@ impl RoomOptions {
             max_participants: 0,
             metadata: String::new(),
             agents: Vec::new(),
+            sync_streams: false,
         }
     }
 
@@ -40,7 +43,21 @@ impl RoomOptions {
         self.max_participants = request.max_participants;
         self.metadata.clone_from(&request.metadata);
         self.agents.clone_from(&request.agents);
+        self.sync_streams = request.sync_streams;
         self
+    }
+
+    /// Takes over those options of a request for a room that exists which are set.
+    pub(crate) fn update(&mut self, request: &CreateRoomRequest) {
+        set(&mut self.empty_timeout, request.empty_timeout);
+        set(&mut self.departure_timeout, request.departure_timeout);
+        if request.max_participants > 0 {
+            self.max_participants = request.max_participants;
+        }
+        if !request.metadata.is_empty() {
+            self.metadata.clone_from(&request.metadata);
+        }
+        self.sync_streams |= request.sync_streams;
     }
 
     /// Takes over the options of a token.
@@ -51,6 +68,7 @@ impl RoomOptions {
             max_participants: configuration.max_participants,
             metadata: configuration.metadata.clone(),
             agents: configuration.agents.clone(),
+            sync_streams: configuration.sync_streams,
             ..CreateRoomRequest::default()
         })
     }

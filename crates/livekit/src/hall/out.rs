@@ -48,6 +48,11 @@ impl Out {
         self.current().generation == generation
     }
 
+    /// Returns whether there is a connection.
+    pub(crate) fn is_open(&self) -> bool {
+        self.current().sender.is_some()
+    }
+
     /// Closes the connection once everything is sent.
     pub(crate) fn close(&self) {
         self.current().sender = None;

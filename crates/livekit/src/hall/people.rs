@@ -1,6 +1,6 @@
 //! The participants of a room as this door knows them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use livekit_protocol::{
@@ -11,6 +11,7 @@ use portunus_room::{PersonId, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
+use super::data_track::DataTrack;
 use super::member::Member;
 use super::now_ms;
 use super::track::Track;
@@ -20,6 +21,8 @@ use crate::ids::IdKind;
 #[derive(Debug, Default)]
 pub(crate) struct People {
     persons: HashMap<PersonId, Person>,
+    /// Those who publish data tracks, or did.
+    data_publishers: BTreeSet<PersonId>,
 }
 
 /// A participant.
@@ -51,6 +54,8 @@ pub(crate) struct Person {
     pub(crate) disconnect_reason: DisconnectReason,
     /// Its tracks.
     pub(crate) tracks: Vec<Track>,
+    /// Its data tracks.
+    pub(crate) data_tracks: Vec<DataTrack>,
     /// The number of its last change.
     version: u32,
 }
@@ -87,6 +92,7 @@ impl Person {
             quality: None,
             disconnect_reason: DisconnectReason::UnknownReason,
             tracks: Vec::new(),
+            data_tracks: Vec::new(),
             version: 0,
         }
     }
@@ -98,7 +104,14 @@ impl Person {
 
     /// Returns the track of an m-line.
     pub(crate) fn track_of(&self, mid: Mid) -> Option<&Track> {
-        self.tracks.iter().find(|track| track.mid == Some(mid))
+        let mut tracks = self.tracks.iter();
+        tracks.find(|track| track.mids().any(|own| own == mid))
+    }
+
+    /// Returns the track of an m-line to change it.
+    pub(crate) fn track_of_mut(&mut self, mid: Mid) -> Option<&mut Track> {
+        let mut tracks = self.tracks.iter_mut();
+        tracks.find(|track| track.mids().any(|own| own == mid))
     }
 
     /// Returns the track of a stream. Streams of other doors become tracks when they are seen.
@@ -126,6 +139,21 @@ impl People {
 
     pub(crate) fn get(&self, id: &PersonId) -> Option<&Person> {
         self.persons.get(id)
+    }
+
+    /// Notes that a participant publishes data tracks.
+    pub(crate) fn publishes_data(&mut self, id: &PersonId) {
+        self.data_publishers.insert(id.clone());
+    }
+
+    /// Returns the participants that publish data tracks.
+    pub(crate) fn data_publishers(&mut self) -> Vec<PersonId> {
+        let persons = &self.persons;
+        self.data_publishers.retain(|id| {
+            let person = persons.get(id);
+            person.is_some_and(|person| !person.data_tracks.is_empty())
+        });
+        self.data_publishers.iter().cloned().collect()
     }
 
     pub(crate) fn get_mut(&mut self, id: &PersonId) -> Option<&mut Person> {
@@ -220,6 +248,11 @@ impl People {
             disconnect_reason: person.disconnect_reason.into(),
             client_protocol: person.client_protocol,
             capabilities: person.capabilities.clone(),
+            data_tracks: person
+                .data_tracks
+                .iter()
+                .map(|it| it.info.clone())
+                .collect(),
             ..ParticipantInfo::default()
         };
         if let Some(in_room) = in_room {

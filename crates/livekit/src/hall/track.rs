@@ -1,8 +1,8 @@
 //! Tracks: m-lines of publishers with the ids and the descriptions of LiveKit.
 
 use livekit_protocol::{
-    AddTrackRequest, AudioTrackFeature, SimulcastCodecInfo, TrackInfo, TrackSource, TrackType,
-    encryption,
+    AddTrackRequest, AudioTrackFeature, BackupCodecPolicy, SimulcastCodec, SimulcastCodecInfo,
+    TrackInfo, TrackSource, TrackType, encryption,
 };
 use portunus_room::Stream;
 use portunus_rtp::Mid;
@@ -19,18 +19,85 @@ pub(crate) struct Track {
     pub(crate) mid: Option<Mid>,
     /// The publisher's description of it.
     pub(crate) request: AddTrackRequest,
+    /// Its second codec, if the publisher can send one.
+    pub(crate) backup: Option<Backup>,
     /// Whether a first subscriber was reported to the publisher.
     pub(crate) subscribed: bool,
 }
 
+/// A second codec of a track, for those who do not accept the first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Backup {
+    /// The codec. It has a `cid` once the publisher sends it.
+    pub(crate) codec: SimulcastCodec,
+    /// The m-line of its publisher. `None` before it was offered.
+    pub(crate) mid: Option<Mid>,
+    /// Whether somebody does not accept the first codec.
+    pub(crate) is_needed: bool,
+}
+
 impl Track {
     pub(crate) fn new(request: AddTrackRequest) -> Self {
+        let second = request.simulcast_codecs.get(1);
+        let named = second.filter(|codec| !codec.codec.is_empty());
+        let backup = named.map(|codec| Backup {
+            codec: codec.clone(),
+            ..Backup::default()
+        });
         Track {
             sid: IdKind::Track.random(),
             mid: None,
             request,
+            backup,
             subscribed: false,
         }
+    }
+
+    /// Returns its m-lines.
+    pub(crate) fn mids(&self) -> impl Iterator<Item = Mid> {
+        self.mid
+            .into_iter()
+            .chain(self.backup.as_ref().and_then(|it| it.mid))
+    }
+
+    /// Returns the codec that its publisher has announced for an m-line.
+    pub(crate) fn codec_of(&self, mid: Mid) -> Option<&SimulcastCodec> {
+        let backup = self.backup.as_ref().filter(|it| it.mid == Some(mid));
+        match backup {
+            Some(backup) => Some(&backup.codec),
+            None => self.request.simulcast_codecs.first(),
+        }
+    }
+
+    /// Takes the second codec, which its publisher is about to offer.
+    pub(crate) fn add_codec(&mut self, request: &AddTrackRequest) {
+        let codec = request.simulcast_codecs.first().cloned();
+        let mut codec = codec.unwrap_or_default();
+        if codec.cid.is_empty() {
+            codec.cid.clone_from(&request.cid);
+        }
+        if codec.layers.is_empty() {
+            codec.layers.clone_from(&request.layers);
+        }
+        let backup = self.backup.get_or_insert_default();
+        if backup.codec.cid != codec.cid {
+            backup.mid = None;
+        }
+        if codec.codec.is_empty() {
+            codec.codec.clone_from(&backup.codec.codec);
+        }
+        backup.codec = codec;
+    }
+
+    /// Returns whether all get the second codec as soon as somebody needs it.
+    pub(crate) fn regresses(&self) -> bool {
+        self.request.backup_codec_policy() != BackupCodecPolicy::Simulcast
+    }
+
+    /// Returns whether its sound is stereo.
+    pub(crate) fn is_stereo(&self) -> bool {
+        let stereo = i32::from(AudioTrackFeature::TfStereo);
+        self.request.stereo || self.request.audio_features.contains(&stereo)
     }
 
     /// Returns a track of a publisher of another door, which describes it no further.
@@ -75,7 +142,7 @@ impl Track {
     }
 
     /// Returns the name of the stream that its receivers play in sync.
-    fn stream(&self) -> &str {
+    pub(crate) fn stream(&self) -> &str {
         if !self.request.stream.is_empty() {
             return &self.request.stream;
         }
@@ -90,7 +157,9 @@ impl Track {
     pub(crate) fn info(&self, stream: Option<&Stream>) -> TrackInfo {
         let request = &self.request;
         let codec = stream.and_then(|stream| stream.format.codec);
+        let is_redundant = stream.is_some_and(|stream| stream.format.red);
         let mime_type = match (codec, request.simulcast_codecs.first()) {
+            (Some(_), _) if is_redundant => "audio/red".to_owned(),
             (Some(codec), _) => mime_type(codec),
             (None, Some(codec)) if !codec.codec.is_empty() => named(self.kind(), &codec.codec),
             (None, Some(_) | None) => String::new(),
@@ -103,10 +172,35 @@ impl Track {
         let has_layers = layers.len() > 1;
         let simulcast = stream.map_or(has_layers, |stream| stream.format.simulcast);
         let mut audio_features = request.audio_features.clone();
-        let stereo = i32::from(AudioTrackFeature::TfStereo);
-        if request.stereo && !audio_features.contains(&stereo) {
-            audio_features.push(stereo);
+        for (is_set, feature) in [
+            (request.stereo, AudioTrackFeature::TfStereo),
+            (request.disable_dtx, AudioTrackFeature::TfNoDtx),
+        ] {
+            if is_set && !audio_features.contains(&feature.into()) {
+                audio_features.push(feature.into());
+            }
         }
+        let backup = self.backup.as_ref().map(|backup| SimulcastCodecInfo {
+            mime_type: named(self.kind(), &backup.codec.codec),
+            mid: backup
+                .mid
+                .map_or_else(String::new, |mid| mid.as_str().to_owned()),
+            cid: backup.codec.cid.clone(),
+            layers: backup.codec.layers.clone(),
+            video_layer_mode: backup.codec.video_layer_mode,
+            ..SimulcastCodecInfo::default()
+        });
+        let primary = SimulcastCodecInfo {
+            mime_type: mime_type.clone(),
+            mid: mid.clone().unwrap_or_default(),
+            cid: request.cid.clone(),
+            layers: layers.clone(),
+            video_layer_mode: request
+                .simulcast_codecs
+                .first()
+                .map_or(0, |codec| codec.video_layer_mode),
+            ..SimulcastCodecInfo::default()
+        };
         TrackInfo {
             sid: self.sid.clone(),
             r#type: request.r#type,
@@ -117,21 +211,11 @@ impl Track {
             simulcast: simulcast && self.kind() == Kind::Video,
             disable_dtx: request.disable_dtx,
             source: request.source,
-            codecs: vec![SimulcastCodecInfo {
-                mime_type: mime_type.clone(),
-                mid: mid.clone().unwrap_or_default(),
-                cid: request.cid.clone(),
-                layers: layers.clone(),
-                video_layer_mode: request
-                    .simulcast_codecs
-                    .first()
-                    .map_or(0, |codec| codec.video_layer_mode),
-                ..SimulcastCodecInfo::default()
-            }],
+            codecs: std::iter::once(primary).chain(backup).collect(),
             layers,
             mime_type,
             mid: mid.unwrap_or_default(),
-            stereo: request.stereo,
+            stereo: self.is_stereo(),
             disable_red: request.disable_red,
             encryption: request.encryption,
             stream: self.stream().to_owned(),

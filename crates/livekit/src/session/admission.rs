@@ -1,5 +1,6 @@
 //! The join of a participant.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use livekit_protocol::{
@@ -11,10 +12,12 @@ use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettin
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::data_tracks::DataWishes;
 use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
 use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
-use crate::hall::{Event, Hall, Input, Member, Person, Role, Wire, codecs};
+use crate::config::LiveKitConfig;
+use crate::hall::{Event, Hall, Input, Member, Person, Reception, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
@@ -35,6 +38,7 @@ const PING_TIMEOUT: i32 = 15;
 #[derive(Debug)]
 pub(crate) struct Joining<'a> {
     pub(crate) gateway: &'a Gateway,
+    pub(crate) config: &'a LiveKitConfig,
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
     pub(crate) identity: String,
@@ -74,7 +78,8 @@ impl Joining<'_> {
         let (inputs, requests) = mpsc::channel(INPUTS);
         let sid = IdKind::Participant.random();
         let (identity, hall) = (self.identity.clone(), self.hall.clone());
-        let member = Member::new(identity, sid, hall, events, inputs.clone());
+        let reception = self.reception();
+        let member = Member::new(identity, sid, hall, reception, events, inputs.clone());
         let member = Arc::new(member);
         let single = self.parameters.single;
         let link = Link::open(self.gateway, self.requester, self.plugin, &member, single).await?;
@@ -95,6 +100,9 @@ impl Joining<'_> {
             subscriber: peer(Role::Subscriber),
             client: self.parameters.client.clone(),
             wishes: Wishes::new(self.parameters.auto_subscribe),
+            refused: HashMap::new(),
+            missing: HashMap::new(),
+            data: DataWishes::new(self.parameters.auto_data),
             unbound: Vec::new(),
             publisher_up: false,
             asked: false,
@@ -121,6 +129,21 @@ impl Joining<'_> {
             member,
             purse,
         })
+    }
+
+    /// Returns how the client wants media.
+    fn reception(&self) -> Reception {
+        let client = &self.parameters.client;
+        // Firefox plays the tracks of one stream in different elements otherwise.
+        let is_firefox = client.browser.eq_ignore_ascii_case("firefox");
+        let may_pause = self
+            .parameters
+            .allow_pause
+            .unwrap_or(self.config.allow_pause);
+        Reception {
+            may_pause,
+            in_sync: self.hall.options().sync_streams && !is_firefox && client.protocol > 9,
+        }
     }
 
     /// Enters the room, and tells the client what is there.
@@ -234,7 +257,7 @@ impl Joining<'_> {
             participant,
             other_participants,
             server_version: VERSION.to_owned(),
-            ice_servers: ice_servers(self.gateway),
+            ice_servers: ice_servers(self.gateway, self.config),
             subscriber_primary: session.subscriber.is_some()
                 && permission.can_subscribe
                 && self.parameters.client.protocol > 2,
@@ -284,9 +307,14 @@ pub(crate) fn server_info() -> ServerInfo {
     }
 }
 
-/// Returns the TURN server of this server, if there is one.
-fn ice_servers(gateway: &Gateway) -> Vec<IceServer> {
-    let servers = gateway.turn().into_iter().map(|turn| {
+/// Returns the TURN server of this server, if there is one, and the configured ones.
+fn ice_servers(gateway: &Gateway, config: &LiveKitConfig) -> Vec<IceServer> {
+    let configured = config.ice_servers.iter().map(|server| IceServer {
+        urls: server.urls.clone(),
+        username: server.username.clone(),
+        credential: server.credential.clone(),
+    });
+    let own = gateway.turn().into_iter().map(|turn| {
         let server = turn.ice_server();
         IceServer {
             urls: server.urls,
@@ -294,5 +322,5 @@ fn ice_servers(gateway: &Gateway) -> Vec<IceServer> {
             credential: server.credential,
         }
     });
-    servers.collect()
+    own.chain(configured).collect()
 }

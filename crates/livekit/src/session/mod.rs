@@ -1,6 +1,7 @@
 //! One participant: its requests, its PeerConnections and its subscriptions.
 
 mod admission;
+mod data_tracks;
 mod peer;
 mod permissions;
 mod publications;
@@ -10,26 +11,28 @@ mod sharing;
 mod subscriptions;
 mod wishes;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use livekit_protocol::{
-    ClientInfo, DisconnectReason, leave_request, participant_info, signal_response,
+    ClientInfo, DisconnectReason, RoomMovedResponse, leave_request, participant_info,
+    signal_response,
 };
 use portunus_room::{Connection, PersonId};
-use portunus_sdp::Kind;
+use portunus_sdp::{CodecName, Kind};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 pub(crate) use admission::{JoinError, Joined, Joining, server_info};
 pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
-pub(crate) use requests::MAX_METADATA;
 
-use crate::hall::{Event, Input, Member, Role, now_ms};
+use crate::hall::{Event, Input, Member, Move, Role, now_ms};
 use crate::link::Link;
 use crate::token::Renewal;
+use data_tracks::DataWishes;
 use peer::Peer;
 use publications::Unbound;
 use quality::{Wanted, unbalance_all};
@@ -47,6 +50,9 @@ const GATHERING: Duration = Duration::from_millis(10);
 /// How often a client gets another token.
 const REFRESHING: Duration = Duration::from_secs(300);
 
+/// The last protocol whose clients do not know that they are moved.
+const MOVES_SINCE: i32 = 15;
+
 /// The number of requests that wait for a session.
 const INPUTS: usize = 64;
 
@@ -63,6 +69,12 @@ pub(crate) struct Session {
     subscriber: Option<Arc<Peer>>,
     client: ClientInfo,
     wishes: Wishes,
+    /// The codecs of tracks that the client does not accept.
+    refused: HashMap<String, Vec<CodecName>>,
+    /// The tracks that it subscribed to and that have not appeared, and until when they may.
+    missing: HashMap<String, Instant>,
+    /// The data tracks that it wants.
+    data: DataWishes,
     /// Offered m-lines whose description has not come yet.
     unbound: Vec<Unbound>,
     /// Whether the publisher's PeerConnection is up.
@@ -118,7 +130,8 @@ impl Session {
         let others = deadline
             .into_iter()
             .chain(self.gathering)
-            .chain(self.balancing);
+            .chain(self.balancing)
+            .chain(self.member.answer_due());
         others.chain(regular).min()
     }
 
@@ -141,6 +154,7 @@ impl Session {
             self.gathering = None;
             self.member.is_stale.store(false, Ordering::Release);
             self.reconcile();
+            self.reconcile_data(false);
         }
         if self.balancing.is_some_and(|time| time <= now) {
             self.balancing = None;
@@ -150,7 +164,11 @@ impl Session {
             self.refresh_token();
         }
         if self.measuring <= now {
+            self.report_missing(now);
             self.measure().await;
+        }
+        if self.member.answer_due().is_some_and(|due| due <= now) {
+            self.silent();
         }
     }
 
@@ -183,6 +201,7 @@ impl Session {
                     self.sync(&state);
                 }
             }
+            Event::Move(to) => self.move_to(*to),
             Event::End(reason) => self.ended = Some(reason),
         }
     }
@@ -260,6 +279,42 @@ impl Session {
         self.deadline = Some((deadline, DisconnectReason::ConnectionTimeout));
     }
 
+    /// Has the client join another room, and ends the session. The client publishes its tracks anew.
+    fn move_to(&mut self, to: Move) {
+        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
+        let Some(token) = self.token.renew_for(&to.room.name, now) else {
+            tracing::debug!("a participant cannot be moved, as the key of its token is gone");
+            return;
+        };
+        let participant = {
+            let state = self.member.hall.room.lock();
+            self.member.hall.people().info(&state, &self.member.id)
+        };
+        // Former clients know no moves, but reconnect with their last token.
+        self.send(signal_response::Message::RefreshToken(token.clone()));
+        if self.client.protocol > MOVES_SINCE {
+            self.send(signal_response::Message::RoomMoved(RoomMovedResponse {
+                room: Some(to.room),
+                token,
+                participant,
+                other_participants: to.participants,
+            }));
+        }
+        let reason = DisconnectReason::Migration;
+        self.send(leave(reason, leave_request::Action::Reconnect));
+        self.ended = Some(reason);
+    }
+
+    /// Has a client that does not answer the server's offer join anew.
+    fn silent(&mut self) {
+        tracing::debug!(sid = self.member.sid, "a client does not answer an offer");
+        self.member.answered();
+        self.mismatch();
+        self.member.out.close();
+        let deadline = Instant::now() + RESUME_LIMIT;
+        self.deadline = Some((deadline, DisconnectReason::StateMismatch));
+    }
+
     /// Ends the session and tells the client.
     fn end(&mut self, reason: DisconnectReason) {
         let message = leave(reason, leave_request::Action::Disconnect);
@@ -290,6 +345,7 @@ impl Session {
         }
         hall.report_left(&state, member, self.was_up);
         state.gone(&member.id, own);
+        Session::forget_data(member);
         let mut people = hall.people();
         let is_own = people
             .get(&member.id)

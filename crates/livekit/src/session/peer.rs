@@ -55,10 +55,18 @@ impl Connection for Peer {
         let people = self.member.hall.people();
         let person = people.get(feed)?;
         let track = person.track_of(mid)?;
+        let stream = match self.member.reception.in_sync {
+            true => track.stream(),
+            false => &track.sid,
+        };
         Some(Msid {
-            stream: format!("{}|{}", person.sid, track.sid),
+            stream: format!("{}|{stream}", person.sid),
             track: track.sid.clone(),
         })
+    }
+
+    fn may_pause(&self) -> bool {
+        self.member.reception.may_pause
     }
 
     fn record(

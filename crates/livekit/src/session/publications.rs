@@ -17,6 +17,7 @@ use super::quality::unbalance;
 use super::subscriptions::send_subscribed;
 use super::{Session, kind_of, leave};
 use crate::hall::{Person, Role, Track};
+use crate::refusals::BadInput;
 
 /// The most announced tracks that are not offered yet.
 const MAX_PENDING: usize = 20;
@@ -53,11 +54,26 @@ impl Session {
         };
         if !request.sid.is_empty() {
             // Another codec of a known track.
-            let mut tracks = person.tracks.iter();
-            let known = tracks.find(|track| track.sid == request.sid);
-            if let Some(track) = known {
-                let published = published(&request.cid, track);
-                self.member.out.message(published);
+            let mut tracks = person.tracks.iter_mut();
+            let Some(track) = tracks.find(|track| track.sid == request.sid) else {
+                drop(people);
+                drop(state);
+                self.refuse_track(request, request_response::Reason::NotFound);
+                return;
+            };
+            track.add_codec(&request);
+            let cid = track.backup.as_ref().map(|it| it.codec.cid.clone());
+            let offered = self
+                .unbound
+                .iter()
+                .position(|it| Some(&it.cid) == cid.as_ref());
+            if let (Some(index), Some(backup)) = (offered, &mut track.backup) {
+                backup.mid = Some(self.unbound.swap_remove(index).mid);
+            }
+            self.member.out.message(published(&request.cid, track));
+            drop(people);
+            if offered.is_some() {
+                state.send_updated(&self.member.id);
             }
             return;
         }
@@ -103,6 +119,7 @@ impl Session {
     }
 
     fn refuse_track(&self, request: AddTrackRequest, reason: request_response::Reason) {
+        self.member.hall.refusals.count(BadInput::Request);
         let response = RequestResponse {
             reason: reason.into(),
             request: Some(request_response::Request::AddTrack(request)),
@@ -188,6 +205,7 @@ impl Session {
 
     /// Has the client join anew, because its state does not fit.
     pub(super) fn mismatch(&mut self) {
+        self.member.hall.refusals.count(BadInput::Description);
         let reason = livekit_protocol::DisconnectReason::StateMismatch;
         let message = leave(reason, leave_request::Action::Reconnect);
         self.member.out.message(message);
@@ -197,7 +215,7 @@ impl Session {
     pub(super) fn mute(&mut self, mute: &MuteTrackRequest) {
         let hall = self.member.hall.clone();
         let mut state = hall.room.lock();
-        let mid = {
+        let mids = {
             let mut people = hall.people();
             let person = people.get_mut(&self.member.id);
             let mut tracks = person.into_iter().flat_map(|person| &mut person.tracks);
@@ -208,16 +226,19 @@ impl Session {
                 return;
             };
             track.request.muted = mute.muted;
-            track.mid
+            track.mids().collect::<Vec<_>>()
         };
-        if let Some(mid) = mid {
-            self.open(&mut state, mid, !mute.muted);
+        for mid in &mids {
+            self.open(&mut state, *mid, !mute.muted);
+        }
+        if !mids.is_empty() {
             hall.send_update(&state, &self.member.id);
         }
     }
 
     /// Tells the client that it has no such track. Clients of former versions do not ask.
     fn refuse_mute(&self, mute: &MuteTrackRequest) {
+        self.member.hall.refusals.count(BadInput::Request);
         let response = RequestResponse {
             reason: request_response::Reason::NotFound.into(),
             request: Some(request_response::Request::Mute(mute.clone())),
@@ -266,6 +287,12 @@ fn bind(person: &mut Person, media: &[Media]) -> Vec<Unbound> {
     let sending: Vec<&Media> = media.iter().filter(sends).collect();
     let is_sent = |mid: Mid| sending.iter().any(|media| media.mid == mid);
     person.tracks.retain(|track| track.mid.is_none_or(is_sent));
+    for backup in person.tracks.iter_mut().filter_map(|it| it.backup.as_mut()) {
+        if backup.mid.is_some_and(|mid| !is_sent(mid)) {
+            backup.mid = None;
+            backup.codec.cid.clear();
+        }
+    }
     let mut unbound = Vec::new();
     for line in &sending {
         let cid = line.msid.as_ref().map_or("", |msid| &*msid.track);
@@ -273,6 +300,12 @@ fn bind(person: &mut Person, media: &[Media]) -> Vec<Unbound> {
         let named = pending.find(|track| !cid.is_empty() && track.request.cid == cid);
         if let Some(track) = named {
             track.mid = Some(line.mid);
+            continue;
+        }
+        let mut backups = person.tracks.iter_mut().filter_map(|it| it.backup.as_mut());
+        let named = backups.find(|it| !cid.is_empty() && it.mid.is_none() && it.codec.cid == cid);
+        if let Some(backup) = named {
+            backup.mid = Some(line.mid);
         } else if person.track_of(line.mid).is_none() {
             unbound.push(Unbound {
                 mid: line.mid,
@@ -310,21 +343,21 @@ fn configure(person: &Person, jsep: &mut Jsep, codecs: &[CodecName]) -> Configur
         }
         if media.kind != Kind::Video {
             configure.lines.push(LineWish {
-                mid: media.mid,
-                codec: None,
                 dtx: track.map(Track::has_dtx),
+                stereo: track.filter(|track| track.is_stereo()).map(|_| true),
+                red: track.is_none_or(|it| !it.request.disable_red && !it.is_encrypted()),
+                ..LineWish::of(media.mid)
             });
             continue;
         }
-        let announced = track.and_then(|track| track.request.simulcast_codecs.first());
+        let announced = track.and_then(|track| track.codec_of(media.mid));
         let named = announced.and_then(|codec| CodecName::from_name(&codec.codec));
         let offered = || media.codecs.iter().filter_map(|codec| codec.codec_name());
         let named = named.filter(|named| offered().any(|codec| codec == *named));
         let known = |codec: &CodecName| codecs.contains(codec);
         configure.lines.push(LineWish {
-            mid: media.mid,
             codec: named.filter(known).or_else(|| offered().find(known)),
-            dtx: None,
+            ..LineWish::of(media.mid)
         });
         if announced.is_some_and(|it| it.video_layer_mode == SEVERAL_LAYERS_IN_A_STREAM) {
             svc.push(Svc {

@@ -11,6 +11,7 @@ use livekit_protocol::{
 };
 use portunus_media::PeerStats;
 use portunus_room::{ConnectionId, PersonId, State};
+use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 use tokio::time::{Instant, timeout};
 
@@ -37,8 +38,12 @@ const QUALITIES: [(VideoQuality, u8); 3] = [
 /// The layers of the published tracks that subscribers want, as the client knows them.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    known: HashMap<String, Known>,
+    /// By the ids of tracks and the names of their codecs.
+    known: HashMap<(String, String), Known>,
 }
+
+/// A codec of a track, with the highest layer that is wanted of it.
+type WantedCodec = (String, Option<u8>);
 
 /// The layers of a track that the client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +57,11 @@ struct Known {
 impl Wanted {
     /// Takes the layer that is wanted now. Returns whether the client has to be told: of more at
     /// once, of less after a while.
-    fn change(&mut self, sid: &str, layer: Option<u8>, now: Instant) -> bool {
-        let Some(known) = self.known.get_mut(sid) else {
+    fn change(&mut self, sid: &str, (codec, layer): &WantedCodec, now: Instant) -> bool {
+        let (key, layer) = ((sid.to_owned(), codec.clone()), *layer);
+        let Some(known) = self.known.get_mut(&key) else {
             let lower_since = None;
-            self.known
-                .insert(sid.to_owned(), Known { layer, lower_since });
+            self.known.insert(key, Known { layer, lower_since });
             return true;
         };
         if layer >= known.layer {
@@ -70,6 +75,12 @@ impl Wanted {
             (known.layer, known.lower_since) = (layer, None);
         }
         is_over
+    }
+
+    /// Returns the layer of a codec that the client knows to be wanted.
+    fn told(&self, sid: &str, codec: &str) -> WantedCodec {
+        let known = self.known.get(&(sid.to_owned(), codec.to_owned()));
+        (codec.to_owned(), known.and_then(|known| known.layer))
     }
 
     /// Returns when less will be told, unless more is wanted by then.
@@ -92,16 +103,29 @@ impl Session {
         let Some(person) = people.get(&self.member.id) else {
             return;
         };
-        let videos = publication.streams().iter();
-        for stream in videos.filter(|it| it.kind == Kind::Video && !it.disabled) {
-            let Some(track) = person.track_of(stream.mid) else {
+        let sent = |mid: Option<Mid>| publication.stream(mid?).filter(|it| !it.disabled);
+        let layer_of = |stream| state.wanted_layer(&self.member.id, stream);
+        for track in person.tracks.iter().filter(|it| it.kind() == Kind::Video) {
+            let Some(stream) = sent(track.mid) else {
                 continue;
             };
-            let layer = state.wanted_layer(&self.member.id, stream);
-            let layer = layer.map(|layer| layer.min(2));
-            if self.wanted.change(&track.sid, layer, now) {
-                let codec = stream.format.codec.map_or("", |codec| codec.name());
-                let update = quality_update(&track.sid, codec, layer);
+            let codec = stream.format.codec.map_or("", |codec| codec.name());
+            let mut codecs = vec![(codec.to_owned(), layer_of(stream).map(|it| it.min(2)))];
+            codecs.extend(track.backup.as_ref().map(|backup| {
+                let layer = match sent(backup.mid) {
+                    Some(stream) => layer_of(stream).map(|it| it.min(2)),
+                    // Its publisher sends it as soon as it is wanted.
+                    None => backup.is_needed.then_some(2),
+                };
+                (backup.codec.codec.to_ascii_lowercase(), layer)
+            }));
+            let mut is_changed = false;
+            for codec in &codecs {
+                is_changed |= self.wanted.change(&track.sid, codec, now);
+            }
+            if is_changed {
+                let told = codecs.iter().map(|it| self.wanted.told(&track.sid, &it.0));
+                let update = quality_update(&track.sid, told.collect());
                 let message = signal_response::Message::SubscribedQualityUpdate(update);
                 self.member.out.message(message);
             }
@@ -178,19 +202,26 @@ pub(super) fn unbalance_all<'a>(hall: &Hall, feeds: impl Iterator<Item = &'a Per
     }
 }
 
-fn quality_update(sid: &str, codec: &str, layer: Option<u8>) -> SubscribedQualityUpdate {
-    let quality = |(quality, number): (VideoQuality, u8)| SubscribedQuality {
-        quality: quality.into(),
-        enabled: layer.is_some_and(|layer| number <= layer),
+fn quality_update(sid: &str, codecs: Vec<WantedCodec>) -> SubscribedQualityUpdate {
+    let codec = |(codec, layer): WantedCodec| {
+        let quality = |(quality, number): (VideoQuality, u8)| SubscribedQuality {
+            quality: quality.into(),
+            enabled: layer.is_some_and(|layer| number <= layer),
+        };
+        SubscribedCodec {
+            codec,
+            qualities: QUALITIES.into_iter().map(quality).collect(),
+        }
     };
-    let qualities: Vec<_> = QUALITIES.into_iter().map(quality).collect();
+    let codecs: Vec<SubscribedCodec> = codecs.into_iter().map(codec).collect();
     SubscribedQualityUpdate {
         track_sid: sid.to_owned(),
-        subscribed_qualities: qualities.clone(),
-        subscribed_codecs: vec![SubscribedCodec {
-            codec: codec.to_owned(),
-            qualities,
-        }],
+        // Former clients know one codec only.
+        subscribed_qualities: codecs
+            .first()
+            .map(|it| it.qualities.clone())
+            .unwrap_or_default(),
+        subscribed_codecs: codecs,
     }
 }
 
@@ -244,36 +275,39 @@ mod tests {
     #[test]
     fn more_is_told_at_once_and_less_after_a_while() {
         let (mut wanted, start) = (Wanted::default(), Instant::now());
-        assert!(
-            wanted.change("TR_1", Some(1), start),
+        let mut change = |layer, now| {
+            let is_told = wanted.change("TR_1", &("vp8".to_owned(), layer), now);
+            (is_told, wanted.deadline())
+        };
+        assert_eq!(
+            change(Some(1), start),
+            (true, None),
             "nothing was told before"
         );
-        assert!(!wanted.change("TR_1", Some(1), start));
-        assert!(wanted.change("TR_1", Some(2), start));
-        assert!(!wanted.change("TR_1", Some(0), start));
-        assert_eq!(wanted.deadline(), Some(start + LOWERING));
-        assert!(!wanted.change("TR_1", Some(2), start + LOWERING / 2));
-        assert_eq!(wanted.deadline(), None);
-        assert!(!wanted.change("TR_1", None, start + LOWERING));
-        assert!(wanted.change("TR_1", None, start + 2 * LOWERING));
-        assert!(wanted.change("TR_1", Some(0), start + 2 * LOWERING));
+        assert_eq!(change(Some(1), start), (false, None));
+        assert_eq!(change(Some(2), start), (true, None));
+        assert_eq!(change(Some(0), start), (false, Some(start + LOWERING)));
+        assert_eq!(change(Some(2), start + LOWERING / 2), (false, None));
+        assert!(!change(None, start + LOWERING).0);
+        assert!(change(None, start + 2 * LOWERING).0);
+        assert!(change(Some(0), start + 2 * LOWERING).0);
     }
 
     #[test]
     fn an_update_names_each_quality_for_old_and_new_clients() {
-        let update = quality_update("TR_1", "vp8", Some(1));
+        let codecs = vec![("vp9".to_owned(), Some(1)), ("vp8".to_owned(), None)];
+        let update = quality_update("TR_1", codecs);
         let enabled: Vec<bool> = update
             .subscribed_qualities
             .iter()
             .map(|it| it.enabled)
             .collect();
         assert_eq!(enabled, [true, true, false]);
-        let codec = update.subscribed_codecs.first();
-        assert!(
-            codec
-                .is_some_and(|it| it.codec == "vp8" && it.qualities == update.subscribed_qualities)
-        );
-        let none = quality_update("TR_1", "vp8", None);
-        assert!(none.subscribed_qualities.iter().all(|it| !it.enabled));
+        let [first, second] = update.subscribed_codecs.as_slice() else {
+            unreachable!("there are two codecs")
+        };
+        assert_eq!((&*first.codec, &*second.codec), ("vp9", "vp8"));
+        assert_eq!(first.qualities, update.subscribed_qualities);
+        assert!(second.qualities.iter().all(|it| !it.enabled));
     }
 }

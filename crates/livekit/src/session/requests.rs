@@ -11,15 +11,11 @@ use serde_json::Value;
 use super::admission::server_info;
 use super::{Session, leave};
 use crate::hall::{Input, Role, Wire, frame_of, now_ms};
-
-/// The longest metadata, name, or attributes with their names, in bytes.
-pub(crate) const MAX_METADATA: usize = 64 << 10;
+use crate::limits;
+use crate::refusals::BadInput;
 
 /// The most features of a track that are kept.
 const MAX_FEATURES: usize = 32;
-
-/// The longest name, in bytes.
-const MAX_NAME: usize = 256;
 
 impl Session {
     /// Serves a request.
@@ -56,12 +52,11 @@ impl Session {
             Message::UpdateVideoTrack(update) => self.change_track(&update.track_sid, |it| {
                 (it.width, it.height) = (update.width, update.height);
             }),
-            // There are no data tracks here.
-            Message::PublishDataTrackRequest(_)
-            | Message::UnpublishDataTrackRequest(_)
-            | Message::UpdateDataSubscription(_)
-            | Message::StoreDataBlobRequest(_)
-            | Message::GetDataBlobRequest(_) => {}
+            Message::PublishDataTrackRequest(request) => self.publish_data_track(request),
+            Message::UnpublishDataTrackRequest(request) => self.unpublish_data_track(request),
+            Message::UpdateDataSubscription(update) => self.data_subscription(&update),
+            Message::StoreDataBlobRequest(request) => self.refuse_blob(request.request_id),
+            Message::GetDataBlobRequest(request) => self.refuse_blob(request.request_id),
         }
     }
 
@@ -119,6 +114,9 @@ impl Session {
     fn update_metadata(&mut self, update: UpdateParticipantMetadata) {
         use request_response::Reason;
         let reason = self.change_metadata(&update);
+        if reason != Reason::Ok {
+            self.member.hall.refusals.count(BadInput::Request);
+        }
         let request_id = update.request_id;
         // Clients of former versions know no answer without a request.
         if reason != Reason::Ok || self.client.protocol > 14 {
@@ -155,10 +153,10 @@ impl Session {
                     false => drop(attributes.insert(name.clone(), value.clone())),
                 }
             }
-            let sizes = attributes.iter();
-            let size: usize = sizes.map(|(name, value)| name.len() + value.len()).sum();
-            let is_long = size > MAX_METADATA || update.metadata.len() > MAX_METADATA;
-            if is_long || update.name.len() > MAX_NAME {
+            let fits = limits::attributes_fit(&attributes)
+                && update.metadata.len() <= limits::METADATA
+                && update.name.len() <= limits::PARTICIPANT_NAME;
+            if !fits {
                 return Reason::LimitExceeded;
             }
             person.attributes = attributes;
@@ -220,6 +218,7 @@ impl Session {
         ));
         if let (Some(_), Some(key)) = (&self.subscriber, member.key(Role::Subscriber)) {
             state.offer_replaced(key);
+            member.answered();
             let restart = SubscriberConfigure {
                 restart: true,
                 ..SubscriberConfigure::default()
@@ -242,10 +241,19 @@ impl Session {
                 .publish_tracks
                 .iter()
                 .filter_map(|it| it.track.as_ref());
+            let data = sync
+                .publish_data_tracks
+                .iter()
+                .filter_map(|it| it.info.as_ref());
             person.is_some_and(|person| {
-                published
-                    .into_iter()
-                    .all(|track| person.tracks.iter().any(|known| known.sid == track.sid))
+                let mut published = published.into_iter();
+                let has = |sid: &String| person.tracks.iter().any(|known| known.sid == *sid);
+                let has_data = |sid: &String| {
+                    let mut tracks = person.data_tracks.iter();
+                    tracks.any(|known| known.info.sid == *sid)
+                };
+                published.all(|track| has(&track.sid))
+                    && data.into_iter().all(|track| has_data(&track.sid))
             })
         };
         if !is_known {
@@ -255,6 +263,10 @@ impl Session {
         if let Some(subscription) = &sync.subscription {
             self.resubscription(subscription);
         }
+        if let Some(subscription) = &sync.data_subscription {
+            self.data_subscription(subscription);
+        }
+        self.reconcile_data(true);
         self.member.repeat_data(&sync.datachannel_receive_states);
     }
 

@@ -2,20 +2,32 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use livekit_protocol::{
     MediaSectionsRequirement, SessionDescription, SubscriptionError, SubscriptionResponse,
-    TrackSubscribed, UpdateSubscription, UpdateTrackSettings, leave_request, signal_response,
+    TrackSubscribed, UpdateSubscription, UpdateTrackSettings, signal_response,
 };
 use portunus_room::{
-    Change, ConnectionId, LineSetting, Outcome, PersonId, State, Subscribe, SubscriberConfigure,
-    Unsubscribe,
+    Change, ConnectionId, LineSetting, Outcome, PersonId, Publication, State, Subscribe,
+    SubscriberConfigure, Unsubscribe,
 };
 use portunus_rtp::Mid;
+use tokio::time::Instant;
 
+use super::Session;
 use super::quality::{unbalance, unbalance_all};
-use super::{Session, leave};
 use crate::hall::{Hall, Role, Track};
+use crate::refusals::BadInput;
+
+/// How long a track that a client has subscribed to may take to appear.
+const MISSING_LIMIT: Duration = Duration::from_secs(60);
+
+/// The most such tracks.
+const MAX_MISSING: usize = 256;
+
+/// The most tracks of which refused codecs are known.
+const MAX_REFUSED: usize = 4_096;
 
 /// A track that a client receives or should receive.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,6 +52,9 @@ impl Session {
                 if !self.wishes.wants(&track.sid) {
                     continue;
                 }
+                let Some(mid) = self.accepted(publication, mid, &track) else {
+                    continue;
+                };
                 let info = track.info(publication.stream(mid));
                 let (send, layers) = self.wishes.layers(&track.sid, &info);
                 wanted.push(Subscribe {
@@ -52,6 +67,24 @@ impl Session {
             }
         }
         wanted
+    }
+
+    /// Returns the m-line of a track with a codec that the client accepts, as far as it is known.
+    fn accepted(&self, publication: &Publication, mid: Mid, track: &Track) -> Option<Mid> {
+        let refused = self.refused.get(&track.sid);
+        let accepts = |mid: &Mid| {
+            let codec = publication.stream(*mid).and_then(|it| it.format.codec);
+            codec.is_none_or(|codec| refused.is_none_or(|refused| !refused.contains(&codec)))
+        };
+        let is_sent = |mid: &Mid| publication.stream(*mid).is_some_and(|it| !it.disabled);
+        let backup = track.backup.as_ref();
+        let second = backup.and_then(|it| it.mid).filter(is_sent);
+        let regresses = track.regresses() && backup.is_some_and(|it| it.is_needed);
+        let by_preference = match regresses {
+            true => [second, Some(mid)],
+            false => [Some(mid), second],
+        };
+        by_preference.into_iter().flatten().find(accepts)
     }
 
     /// Returns the tracks of a publisher that the client may receive.
@@ -133,6 +166,7 @@ impl Session {
         let last = self.member.offers.load(Ordering::Acquire);
         if self.subscriber.is_none() || (answer.id != 0 && answer.id != last) {
             tracing::debug!(id = answer.id, last, "an answer to no offer is ignored");
+            self.member.hall.refusals.count(BadInput::Description);
             return;
         }
         let described = self
@@ -140,11 +174,10 @@ impl Session {
             .describe(Role::Subscriber, "answer", &answer.sdp, false);
         if let Err(error) = described.await {
             tracing::debug!(%error, "an answer is refused");
-            let reason = livekit_protocol::DisconnectReason::StateMismatch;
-            let message = leave(reason, leave_request::Action::Reconnect);
-            self.member.out.message(message);
+            self.mismatch();
             return;
         }
+        self.member.answered();
         let Some(described) = self.member.take_described(Role::Subscriber) else {
             return;
         };
@@ -166,18 +199,36 @@ impl Session {
         }
     }
 
-    /// Notes the tracks whose codecs the client does not accept, and tells it. Returns whether
-    /// there are any.
+    /// Notes the tracks whose codecs the client does not accept. Asks their publishers for another
+    /// codec, or tells the client that there is none. It is tried again when the track gets another
+    /// codec. Returns whether there are any.
     pub(super) fn refuse(&mut self, state: &mut State, key: ConnectionId) -> bool {
         let refused = state.take_refused(key);
         for (feed, mid) in &refused {
-            let people = self.member.hall.people();
-            let track = people.get(feed).and_then(|person| person.track_of(*mid));
-            let Some(track_sid) = track.map(|track| track.sid.clone()) else {
+            let stream = state.published(feed).and_then(|it| it.stream(*mid));
+            let codec = stream.and_then(|stream| stream.format.codec);
+            let hall = self.member.hall.clone();
+            let mut people = hall.people();
+            let track = people.get_mut(feed).and_then(|it| it.track_of_mut(*mid));
+            let (Some(track), Some(codec)) = (track, codec) else {
                 continue;
             };
+            let track_sid = track.sid.clone();
+            if self.refused.len() >= MAX_REFUSED {
+                self.refused.clear();
+            }
+            let known = self.refused.entry(track_sid.clone()).or_default();
+            if !known.contains(&codec) {
+                known.push(codec);
+            }
+            let is_first = track.mid == Some(*mid);
+            if let Some(backup) = track.backup.as_mut().filter(|_| is_first) {
+                backup.is_needed = true;
+                drop(people);
+                unbalance_all(&hall, std::iter::once(feed));
+                continue;
+            }
             drop(people);
-            self.wishes.subscribe(&track_sid, false);
             self.send(signal_response::Message::SubscriptionResponse(
                 SubscriptionResponse {
                     track_sid,
@@ -194,8 +245,37 @@ impl Session {
         let named = named.flat_map(|tracks| &tracks.track_sids);
         for sid in update.track_sids.iter().chain(named) {
             self.wishes.subscribe(sid, update.subscribe);
+            self.refused.remove(sid);
+            self.missing.remove(sid);
+            let is_known = || self.member.hall.people().track(sid).is_some();
+            if update.subscribe && self.missing.len() < MAX_MISSING && !is_known() {
+                self.missing.insert(
+                    sid.chars().take(64).collect(),
+                    Instant::now() + MISSING_LIMIT,
+                );
+            }
         }
         self.reconcile();
+    }
+
+    /// Tells the client which of the tracks that it subscribed to have not appeared.
+    pub(super) fn report_missing(&mut self, now: Instant) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let hall = self.member.hall.clone();
+        let people = hall.people();
+        self.missing.retain(|sid, _| people.track(sid).is_none());
+        drop(people);
+        let due = self.missing.extract_if(|_, due| *due <= now);
+        let due: Vec<String> = due.map(|(sid, _)| sid).collect();
+        for track_sid in due {
+            let response = SubscriptionResponse {
+                track_sid,
+                err: SubscriptionError::SeTrackNotfound.into(),
+            };
+            self.send(signal_response::Message::SubscriptionResponse(response));
+        }
     }
 
     /// Takes the wishes of a client that resumes: with auto-subscription it names the tracks that
@@ -230,7 +310,7 @@ impl Session {
                 let mut lines = subscriber.into_iter().flat_map(|it| &it.lines);
                 let line = lines.find(|line| {
                     let source = line.source();
-                    source.is_some_and(|(of, mid)| of == feed && Some(mid) == track.mid)
+                    source.is_some_and(|(of, mid)| of == feed && track.mids().any(|own| own == mid))
                 });
                 if let Some(line) = line {
                     configure.lines.push(LineSetting {
@@ -273,8 +353,7 @@ pub(super) fn send_subscribed(hall: &Hall, state: &State, key: ConnectionId) {
         let Some(member) = person.member.clone() else {
             continue;
         };
-        let mut tracks = person.tracks.iter_mut();
-        let track = tracks.find(|track| track.mid == Some(mid) && !track.subscribed);
+        let track = person.track_of_mut(mid).filter(|track| !track.subscribed);
         if let Some(track) = track {
             track.subscribed = true;
             let track_sid = track.sid.clone();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Keys, Verified};
+use super::{Grants, Keys, Verified};
 
 /// The least lifetime of a renewed token, in seconds.
 const RENEWED: u64 = 600;
@@ -23,10 +23,22 @@ impl Renewal {
     /// Returns a token that is valid for ten minutes from `now` at least, and no shorter than the
     /// original. `None` means that its key is gone.
     pub fn renew(&self, now: u64) -> Option<String> {
+        self.renewed(&self.verified.grants, now)
+    }
+
+    /// Returns such a token for another room.
+    pub fn renew_for(&self, room: &str, now: u64) -> Option<String> {
+        let mut grants = self.verified.grants.clone();
+        if let Some(video) = &mut grants.video {
+            room.clone_into(&mut video.room);
+        }
+        self.renewed(&grants, now)
+    }
+
+    fn renewed(&self, grants: &Grants, now: u64) -> Option<String> {
         let left = self.verified.expires_at.saturating_sub(now);
         let valid = Duration::from_secs(left.max(RENEWED));
-        let Verified { key, grants, .. } = &self.verified;
-        self.keys.sign(key, grants, now, valid).ok()
+        self.keys.sign(&self.verified.key, grants, now, valid).ok()
     }
 }
 
@@ -34,7 +46,7 @@ impl Renewal {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
-    use crate::token::Grants;
+    use crate::token::VideoGrant;
 
     #[test]
     fn a_token_lives_ten_minutes_more_or_as_long_as_the_first() {
@@ -54,5 +66,27 @@ mod tests {
             assert_eq!(renewed.grants, grants);
             assert_eq!(renewed.expires_at, expected);
         }
+    }
+
+    #[test]
+    fn a_token_for_another_room_has_the_same_grants() {
+        let keys = Keys::new([("devkey".to_owned(), "secret".into())]);
+        let grants = |room: &str| Grants {
+            identity: "al".to_owned(),
+            video: Some(VideoGrant {
+                room: room.to_owned(),
+                room_join: true,
+                ..VideoGrant::default()
+            }),
+            ..Grants::default()
+        };
+        let verified = Verified {
+            key: "devkey".to_owned(),
+            grants: grants("den"),
+            expires_at: 1_100,
+        };
+        let renewal = Renewal::new(keys.clone(), verified);
+        let token = renewal.renew_for("attic", 1_010).unwrap();
+        assert_eq!(keys.verify(&token, 1_010).unwrap().grants, grants("attic"));
     }
 }

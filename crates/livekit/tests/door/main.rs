@@ -9,8 +9,12 @@
     reason = "a test fails by a panic"
 )]
 
+mod bad_input;
 mod data;
+mod data_tracks;
 mod joins;
+mod media;
+mod moves;
 mod single;
 mod tracks;
 mod world;

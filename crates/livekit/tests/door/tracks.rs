@@ -10,7 +10,12 @@ use serde_json::json;
 use crate::world::{Client, World, description};
 
 /// Announces a track. Returns the server's description.
-async fn add(client: &mut Client, cid: &str, kind: TrackType, source: TrackSource) -> TrackInfo {
+pub async fn add(
+    client: &mut Client,
+    cid: &str,
+    kind: TrackType,
+    source: TrackSource,
+) -> TrackInfo {
     let request = AddTrackRequest {
         cid: cid.to_owned(),
         r#type: kind.into(),
@@ -30,7 +35,7 @@ async fn add(client: &mut Client, cid: &str, kind: TrackType, source: TrackSourc
 }
 
 /// Returns the first state of a participant for which `is_it`.
-async fn seen(
+pub async fn seen(
     client: &mut Client,
     identity: &str,
     is_it: impl Fn(&ParticipantInfo) -> bool,
@@ -46,7 +51,7 @@ async fn seen(
 }
 
 /// Answers the server's next offer. Returns its text and its tracks.
-async fn answer(client: &mut Client, lines: &[Line]) -> (String, Vec<String>) {
+pub async fn answer(client: &mut Client, lines: &[Line]) -> (String, Vec<String>) {
     let offer = client.expect("offer", |message| match message {
         signal_response::Message::Offer(offer) => Some(offer),
         _ => None,
@@ -58,7 +63,7 @@ async fn answer(client: &mut Client, lines: &[Line]) -> (String, Vec<String>) {
     (offer.sdp, offer.mid_to_track_id.into_values().collect())
 }
 
-async fn publish(world: &World, client: &mut Client) -> [TrackInfo; 2] {
+pub async fn publish(world: &World, client: &mut Client) -> [TrackInfo; 2] {
     let audio = add(client, "a", TrackType::Audio, TrackSource::Microphone).await;
     let video = add(client, "v", TrackType::Video, TrackSource::Camera).await;
     let answer = client.offer(&[Line::Audio, Line::Video, Line::Data]).await;
@@ -77,7 +82,7 @@ async fn a_published_track_is_seen_and_offered_to_the_others() {
     let [audio, video] = publish(&world, &mut al).await;
     assert!(audio.sid.starts_with("TR_") && audio.sid != video.sid);
     let info = seen(&mut bo, "al", |it| it.tracks.len() == 2).await;
-    assert_eq!(info.tracks[0].mime_type, "audio/opus");
+    assert_eq!(info.tracks[0].mime_type, "audio/red");
     assert_eq!(info.tracks[0].stream, "camera");
     assert_eq!(info.tracks[1].mime_type, "video/VP8");
     let (sdp, tracks) = answer(&mut bo, &[Line::Data, Line::Audio, Line::Video]).await;

@@ -15,6 +15,7 @@ use portunus_livekit::protocol::{
 };
 use portunus_livekit::{LiveKit, LiveKitConfig};
 use portunus_media::{Event as MediaEvent, MediaPlane, PeerId};
+use portunus_metrics::{MetricsPage, MetricsSource};
 use portunus_record::Recorder;
 use portunus_room::{
     CreateError, Directory, Event, FileNames, Room, RoomSettings, Rooms, Setup, State, Watcher,
@@ -37,6 +38,7 @@ pub struct World {
     pub server: TestServer,
     pub rooms: Arc<Halls>,
     pub address: SocketAddr,
+    door: LiveKit,
 }
 
 /// The rooms of the server.
@@ -130,7 +132,15 @@ impl World {
             server,
             rooms: rooms.expect("rooms"),
             address,
+            door,
         }
+    }
+
+    /// Returns the door's metrics.
+    pub fn metrics(&self) -> String {
+        let mut page = MetricsPage::default();
+        self.door.write(&mut page);
+        page.into_text()
     }
 
     /// Joins with two PeerConnections.
@@ -162,10 +172,14 @@ impl World {
 
     /// Returns status and text of a request.
     pub async fn get(&self, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        self.exchange(&request).await
+    }
+
+    async fn exchange(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address)
             .await
             .expect("a connection");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
         tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes())
             .await
             .expect("written");
@@ -179,6 +193,26 @@ impl World {
             .and_then(|status| status.parse().ok());
         let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
         (status.unwrap_or_default(), body.to_owned())
+    }
+
+    /// Calls a method of the service of rooms by JSON. Returns status and text.
+    pub async fn call(&self, method: &str, token: &str, body: &Value) -> (u16, String) {
+        let body = body.to_string();
+        let request = format!(
+            "POST /twirp/livekit.RoomService/{method} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.exchange(&request).await
+    }
+
+    /// Has the streams of a room that exists play in sync.
+    pub async fn in_sync(&self, room: &str) {
+        let admin = token("admin", room, json!({ "roomCreate": true }));
+        let body = json!({ "name": room, "sync_streams": true });
+        let (status, text) = self.call("CreateRoom", &admin, &body).await;
+        assert_eq!(status, 200, "{text}");
     }
 
     /// Has all PeerConnections be up.

@@ -175,19 +175,27 @@ impl Cut {
     }
 }
 
-/// Writes a packet: the header with the source's extensions, then the payload, with the source's
-/// padding if `padded`. Returns the lengths of the header and of all.
+/// The payload to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// With the source's padding, and without redundancy.
+    Padded,
+    /// With redundancy, and without padding.
+    Redundant,
+}
+
+/// Writes a packet: the header with the source's extensions, then the payload. Returns the lengths
+/// of the header and of all.
 pub(crate) fn write_packet(
     packet: &Packet,
     taken: &Taken,
     (ssrc, pt): (Ssrc, Pt),
-    padded: bool,
+    content: Content,
     out: &mut [u8],
 ) -> Option<(usize, usize)> {
-    let payload = if padded {
-        packet.padded_payload()
-    } else {
-        packet.payload()
+    let payload = match content {
+        Content::Padded => packet.padded_payload(),
+        Content::Redundant => packet.whole_payload(),
     };
     let header_len = write_head(packet, taken, (ssrc, pt), padded, out)?;
     let len = header_len + payload.len();
@@ -210,7 +218,7 @@ pub(crate) fn write_head(
     let header_len = copy_header(packet, taken, out)?;
     let head = out.get_mut(..header_len)?;
     if let Some(first) = head.first_mut() {
-        let padding = padded && packet.padding > 0;
+        let padding = content == Content::Padded && packet.padding > 0;
         *first = *first & !0x20 | u8::from(padding) << 5;
     }
     let timestamp = packet
@@ -306,7 +314,8 @@ mod tests {
             };
             let mut out = [0; 2_048];
             let to = (Ssrc(3), Pt(98));
-            let (_, written) = write_packet(&packet, &taken, to, false, &mut out).unwrap();
+            let content = Content::Padded;
+            let (_, written) = write_packet(&packet, &taken, to, content, &mut out).unwrap();
             assert_eq!(written, packet.data.len());
         }
     }

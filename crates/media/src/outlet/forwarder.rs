@@ -11,7 +11,7 @@ use portunus_rtp::rtcp::{
 use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 use portunus_srtp::Sealer;
 
-use super::{Encodings, Taken, write_packet};
+use super::{Content, Encodings, Taken, write_packet};
 use crate::ingest::{IngestBind, IngestError, IngestSocket, IngestSrtp, SharedSocket};
 
 /// The time between two reports to a receiver (RFC 3550 section 6.2).
@@ -170,7 +170,7 @@ impl Forwarder {
         };
         let ssrc = self.options.ssrc.unwrap_or(kept);
         let pt = self.options.pt.unwrap_or(packet.header.pt);
-        let (header_len, len) = write_packet(packet, taken, (ssrc, pt), true, out)?;
+        let (header_len, len) = write_packet(packet, taken, (ssrc, pt), Content::Padded, out)?;
         let sealed = match (&self.sealer, &self.options.srtp) {
             (Some(sealer), _) => sealer.seal_rtp(taken.sent.out, header_len, len, out).ok()?,
             (None, None) => len,

@@ -15,7 +15,7 @@ mod tap;
 pub(crate) use collector::CollectInput;
 pub use collector::{Collected, Collector};
 pub use cut::Encodings;
-pub(crate) use cut::{Cut, Taken, write_head, write_packet};
+pub(crate) use cut::{Content, Cut, Taken, write_head, write_packet};
 pub(crate) use forwarder::Forwarder;
 pub use forwarder::{ForwardOptions, ForwardRtcp, Framing};
 pub(crate) use link::{LinkOutlet, LinkWay};

@@ -12,7 +12,7 @@ use portunus_sdp::negotiated::Codec;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 
-use super::{Encodings, Taken, write_packet};
+use super::{Content, Encodings, Taken, write_packet};
 use crate::DataPayload;
 
 /// The options of a tap.
@@ -204,7 +204,10 @@ impl TappedPacket {
 
     /// The codec.
     pub fn codec(&self) -> Codec {
-        self.packet.codec
+        match self.packet.is_redundant() {
+            true => Codec::Red,
+            false => self.packet.codec,
+        }
     }
 
     /// Whether it belongs to a keyframe. Always false for audio.
@@ -299,7 +302,7 @@ impl TappedPacket {
 
     /// The unchanged payload: picture ids of VP8 and VP9 are those of the source.
     pub fn payload(&self) -> &[u8] {
-        self.packet.payload()
+        self.packet.whole_payload()
     }
 
     /// Writes the RTP packet into `out`, in place of its content: a header with the numbers of the
@@ -312,7 +315,7 @@ impl TappedPacket {
         let header_len = self.packet.header.header_len();
         out.resize(self.packet.data.len() + header_len, 0);
         let to = (self.taken.ssrc, pt);
-        let written = write_packet(&self.packet, &self.taken, to, false, out);
+        let written = write_packet(&self.packet, &self.taken, to, Content::Redundant, out);
         out.truncate(written.map_or(0, |(_, len)| len));
     }
 }

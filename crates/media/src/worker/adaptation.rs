@@ -151,6 +151,7 @@ impl Peers {
             let share = route.decision.and_then(|decision| decision.share);
             let (priority, most) = (route.options.priority as u8, bound(&route.options));
             let (key, wanted) = (route.source, route.options.enabled);
+            let pausable = route.options.pausable;
             let Some(source) = graph.source_mut(key) else {
                 return false;
             };
@@ -171,6 +172,7 @@ impl Peers {
                 rates: source.flow.rates(source.format.encodings, now),
                 most,
                 wanted,
+                pausable,
                 asked: share.is_some_and(is_limited),
             });
             true
@@ -194,6 +196,11 @@ impl Peers {
         }
         let route = graph.route_mut(slot)?;
         let wanted = route.bounded();
+        if wanted.enabled != route.wanted.enabled {
+            route.wanted = wanted;
+            self.pause(slot, graph);
+            return None;
+        }
         if decision.cut && route.selector.cut(encodings, &wanted, now) {
             let (peer, media) = route.sink?;
             let peer = self.get_mut(peer)?;
@@ -217,15 +224,19 @@ impl Peers {
         let Some(peer) = self.get_mut(slot) else {
             return;
         };
+        let mut resumed: SmallVec<[usize; 4]> = SmallVec::new();
         for slot in &peer.routes {
             if let Some(route) = graph.route_mut(*slot)
                 && let Some(decision) = route.decision.take()
             {
                 route.wanted = route.options.clone();
                 route.selector.retarget();
-                let key = route.source;
+                let (key, was_paused) = (route.source, route.announced_pause);
                 if decision.share.is_some() {
                     graph.note_limited(key);
+                }
+                if was_paused {
+                    resumed.push(*slot);
                 }
             }
         }
@@ -233,6 +244,50 @@ impl Peers {
             // What waits leaves immediately. Then the pacer is removed.
             pacer.set_rate(DataRate::bps(u64::MAX));
         }
+        for slot in resumed {
+            self.pause(slot, graph);
+        }
+    }
+
+    /// Closes or opens a route as its link permits. The next poll of the peer reports it.
+    fn pause(&mut self, slot: usize, graph: &mut Graph) {
+        let Some(route) = graph.route(slot) else {
+            return;
+        };
+        let (is_open, peer) = (route.wanted.enabled, route.to.peer);
+        if let Some(peer) = self.slot(peer).and_then(|slot| self.get_mut(slot)) {
+            peer.sending.has_pauses = true;
+            if !is_open {
+                peer.sending.forget_waiting(slot);
+            }
+        }
+        if is_open {
+            graph.reopen_route(slot, self);
+        }
+    }
+
+    /// Returns the routes of a peer that were paused or go on since the last call, and whether they
+    /// are paused.
+    pub(in crate::worker) fn take_pauses(
+        &mut self,
+        slot: usize,
+        graph: &mut Graph,
+    ) -> SmallVec<[(usize, bool); 4]> {
+        let mut changed = SmallVec::new();
+        let peer = self.get_mut(slot);
+        let Some(peer) = peer.filter(|peer| peer.sending.has_pauses) else {
+            return changed;
+        };
+        peer.sending.has_pauses = false;
+        for slot in &peer.routes {
+            if let Some(route) = graph.route_mut(*slot) {
+                let paused = route.is_paused();
+                if std::mem::replace(&mut route.announced_pause, paused) != paused {
+                    changed.push((*slot, paused));
+                }
+            }
+        }
+        changed
     }
 }
 

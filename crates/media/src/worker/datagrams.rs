@@ -182,7 +182,7 @@ impl Worker {
             packet.seq = incoming.seq;
             packet.encoding = incoming.encoding;
             packet.generation = incoming.generation;
-            packet.codec = incoming.codec;
+            packet.set_codec(incoming.codec);
             packet.is_opaque = peer.is_opaque;
             packet.arrival = now;
             packet.set_extensions(extensions);

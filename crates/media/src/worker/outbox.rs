@@ -129,6 +129,7 @@ fn weight(event: &Event) -> Weight {
         | Event::Dtls { .. }
         | Event::Media { .. }
         | Event::Layer { .. }
+        | Event::Paused { .. }
         | Event::Talking { .. } => Weight::State,
         Event::Data(_) => Weight::Message,
         Event::SlowLink { .. } | Event::Speech { .. } | Event::Remb { .. } => Weight::Advice,

@@ -55,6 +55,7 @@ impl Worker {
     fn poll_peer(&mut self, slot: usize, now: Instant) {
         self.take_all_feedback(slot, now);
         self.peers.adapt(slot, &mut self.graph, now);
+        self.report_pauses(slot, now);
         self.relaying().catch_up(slot, now);
         self.relaying().release_paced(slot, now);
         self.transmit(slot, now);
@@ -73,6 +74,20 @@ impl Worker {
         let next = [peer.connection.poll_timeout(), peer.sending.poll_timeout()];
         if let Some(at) = next.into_iter().flatten().min() {
             self.peers.wake_at(slot, at);
+        }
+    }
+
+    /// Reports the routes that the link has paused, and starts those that go on.
+    fn report_pauses(&mut self, slot: usize, now: Instant) {
+        for (route, paused) in self.peers.take_pauses(slot, &mut self.graph) {
+            let id = self.graph.route(route).map(|route| route.id);
+            if let (Some(id), Some(peer)) = (id, self.peers.get(slot)) {
+                self.outbox
+                    .send(peer.id, Event::Paused { route: id, paused });
+            }
+            if !paused {
+                self.relaying().prime_route(route, now);
+            }
         }
     }
 

@@ -67,7 +67,7 @@ impl Worker {
                 let sink = peer.tracks.get(track)?.sink.as_ref()?;
                 self.graph.route(sink.route?)
             });
-            if let Some(route) = sink.filter(|route| route.options.enabled)
+            if let Some(route) = sink.filter(|route| route.wanted.enabled)
                 && let SourceRef::Ingest(_) = route.from
             {
                 let source = route.source;

@@ -9,6 +9,9 @@ use portunus_sdp::{
 use super::{ExtensionIds, LineWish, Stream};
 use crate::{Permissions, RoomSettings};
 
+/// The most that a publisher may send of stereo that the door asks for, in bit/s: what Opus can.
+const STEREO_BITRATE: u32 = 510_000;
+
 /// The codecs that a publisher forces. The room has to have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forced {
@@ -54,8 +57,10 @@ impl AnswerRequest<'_> {
         for (index, offered) in offer.media.iter().enumerate() {
             let known = before.get(index).and_then(|stream| stream.format.codec);
             let wish = self.lines.iter().find(|wish| wish.mid == offered.mid);
-            let known = known.or(wish.and_then(|wish| wish.codec));
-            let dtx = wish.and_then(|wish| wish.dtx);
+            let wish = LineWish {
+                codec: known.or(wish.and_then(|wish| wish.codec)),
+                ..wish.copied().unwrap_or(LineWish::of(offered.mid))
+            };
             let mut line = match offered.kind {
                 Kind::Data if self.keeps_data && !data_taken => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
@@ -65,9 +70,7 @@ impl AnswerRequest<'_> {
                 Kind::Data => {
                     single(offered, &AnswerOptions::default()).unwrap_or_else(|| offered.refused())
                 }
-                Kind::Audio | Kind::Video => {
-                    answer_media(self.room, self.forced, offered, (known, dtx))
-                }
+                Kind::Audio | Kind::Video => answer_media(self.room, self.forced, offered, wish),
             };
             data_taken |= offered.kind == Kind::Data && !line.rejected;
             if cap && offered.kind == Kind::Video && !line.rejected {
@@ -92,18 +95,13 @@ impl AnswerRequest<'_> {
 }
 
 /// Answers an m-line with the first wanted codec that is offered.
-fn answer_media(
-    options: &RoomSettings,
-    forced: Forced,
-    offered: &Media,
-    (known, dtx): (Option<CodecName>, Option<bool>),
-) -> Media {
+fn answer_media(options: &RoomSettings, forced: Forced, offered: &Media, wish: LineWish) -> Media {
     let list = options.codecs(offered.kind);
     let forced = match offered.kind {
         Kind::Audio => forced.audio,
         Kind::Video | Kind::Data => forced.video,
     };
-    let known = known.filter(|codec| list.contains(codec));
+    let known = wish.codec.filter(|codec| list.contains(codec));
     let wanted: Vec<CodecName> = match forced {
         Some(codec) => vec![codec],
         None => known.into_iter().chain(list.iter().copied()).collect(),
@@ -115,8 +113,13 @@ fn answer_media(
     let mut answer = answer_options(options, codec, Direction::RecvOnly);
     if codec == CodecName::Opus {
         let mut flags = flags(options, offered);
-        flags.dtx = options.codecs.opus_dtx && dtx.unwrap_or(flags.dtx);
-        answer.audio.fmtp = flags.fmtp();
+        flags.dtx = options.codecs.opus_dtx && wish.dtx.unwrap_or(flags.dtx);
+        flags.stereo = wish.stereo.unwrap_or(flags.stereo);
+        answer.audio.fmtp = flags.fmtp().map(|fmtp| match wish.stereo {
+            Some(true) => format!("{fmtp};maxaveragebitrate={STEREO_BITRATE}"),
+            Some(false) | None => fmtp,
+        });
+        answer.audio.red = wish.red;
     }
     single(offered, &answer).unwrap_or_else(|| offered.refused())
 }
@@ -187,10 +190,12 @@ fn stream(jsep: &Jsep, index: usize, offered: &Media, answered: &Media) -> Strea
     let mut stream = Stream::new(offered.kind, offered.mid, index);
     let received = offered.kind == Kind::Data || answered.direction.receives();
     stream.disabled = answered.rejected || !received;
-    let Some(codec) = answered.codecs.first() else {
+    let mut codecs = answered.codecs.iter();
+    let Some(codec) = codecs.find(|codec| codec.codec_name().is_some()) else {
         return stream;
     };
     let format = &mut stream.format;
+    format.red = answered.codecs.iter().any(CodecSpec::is_red);
     format.codec = codec.codec_name();
     format.channels = codec.unusual_channels();
     let parameter = |name| codec.parameter(name).map(str::to_owned);

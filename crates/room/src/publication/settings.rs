@@ -50,6 +50,23 @@ pub struct LineWish {
     pub codec: Option<CodecName>,
     /// Whether Opus may be sent discontinuously, where the room permits it.
     pub dtx: Option<bool>,
+    /// Whether Opus may be stereo.
+    pub stereo: Option<bool>,
+    /// Whether Opus may be sent with redundancy (RFC 2198).
+    pub red: bool,
+}
+
+impl LineWish {
+    /// Returns the wish to have an m-line as it is offered, without redundancy.
+    pub const fn of(mid: Mid) -> Self {
+        LineWish {
+            mid,
+            codec: None,
+            dtx: None,
+            stereo: None,
+            red: false,
+        }
+    }
 }
 
 /// The description of a stream for people.

@@ -43,6 +43,8 @@ pub struct StreamFormat {
     pub channels: Option<u8>,
     /// The Opus features in use.
     pub opus: OfferedFlags,
+    /// Whether Opus may come with redundancy (RFC 2198).
+    pub red: bool,
     /// The format parameters, if a receiver cannot decode the packets without them.
     pub fmtp: Option<String>,
     /// The profile of H.264.

@@ -1,6 +1,7 @@
 //! Updates of subscriptions after changes of others: their seats, routes and layers.
 
 use portunus_media::{Layer, LayerReason, RouteId};
+use portunus_rtp::Mid;
 
 use super::State;
 use crate::publication::{Layering, Publication};
@@ -100,6 +101,12 @@ impl State {
             self.offer_removal(key);
         }
         self.reseat_all();
+    }
+
+    /// Returns the stream that a route to a subscriber relays.
+    pub fn source_of(&self, key: ConnectionId, route: RouteId) -> Option<(&PersonId, Mid)> {
+        let mut lines = self.subscriptions.get(key).ok()?.lines.iter();
+        lines.find(|line| line.has_route(route))?.source()
     }
 
     /// Tells a subscriber that a route relays another layer.

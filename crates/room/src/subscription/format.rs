@@ -1,9 +1,9 @@
 //! The format of an m-line in offers to subscribers.
 
 use portunus_rtp::{ExtensionKind, Pt};
-use portunus_sdp::{CodecName, CodecSpec};
+use portunus_sdp::{CodecName, CodecSpec, MediaOffer};
 
-use super::payloads::Payloads;
+use super::payloads::{Payloads, redundant};
 use crate::publication::{Stream, StreamFormat};
 
 /// The ids of the header extensions in offers, where they depend on the source.
@@ -21,6 +21,8 @@ pub(super) struct OfferedFormat {
     /// The payload type of the last offer.
     pt: Option<Pt>,
     fmtp: Option<String>,
+    /// Whether the audio may come with redundancy (RFC 2198).
+    red: bool,
     /// The header extensions that depend on the source.
     pub(super) extensions: Vec<(ExtensionKind, u8)>,
 }
@@ -33,6 +35,7 @@ impl OfferedFormat {
             channels: stream.format.channels,
             pt: None,
             fmtp: fmtp(&stream.format),
+            red: stream.format.red,
             extensions: offered_extensions(&stream.format),
         }
     }
@@ -43,15 +46,21 @@ impl OfferedFormat {
         self.pt = self.codec.map(number);
     }
 
-    /// Returns the codec as it is written in an offer, or `None` without a codec.
-    pub(super) fn spec(&self) -> Option<CodecSpec> {
-        let codec = self.codec?;
-        let usual = CodecSpec::new(codec, self.pt.unwrap_or_else(|| codec.default_pt()));
-        Some(CodecSpec {
+    /// Adds the codec to an offer, if there is one.
+    pub(super) fn offer(&self, media: &mut MediaOffer) {
+        let Some(codec) = self.codec else {
+            return;
+        };
+        let pt = self.pt.unwrap_or_else(|| codec.default_pt());
+        let usual = CodecSpec::new(codec, pt);
+        media.codecs.push(CodecSpec {
             channels: self.channels.unwrap_or(usual.channels),
             fmtp: self.fmtp.clone(),
             ..usual
-        })
+        });
+        if self.red {
+            media.add_red(redundant(pt), pt);
+        }
     }
 }
 
@@ -73,7 +82,14 @@ pub(super) fn offered_extensions(format: &StreamFormat) -> Vec<(ExtensionKind, u
 /// Returns the format parameters of a stream in offers.
 pub(super) fn fmtp(format: &StreamFormat) -> Option<String> {
     match format.codec? {
-        CodecName::Opus => format.opus.fmtp(),
+        CodecName::Opus => {
+            let fmtp = format.opus.fmtp();
+            let stereo = |fmtp| format!("{fmtp};sprop-stereo=1");
+            match format.opus.stereo {
+                true => fmtp.map(stereo),
+                false => fmtp,
+            }
+        }
         CodecName::MultiOpus => format.fmtp.clone(),
         CodecName::H264 => {
             let profile = format.h264_profile.as_deref().unwrap_or("42e01f");

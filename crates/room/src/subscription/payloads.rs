@@ -37,7 +37,7 @@ impl Payloads {
         if let Some(known) = self.known.iter().find(same) {
             return known.pt;
         }
-        // Even ones, so that the next number is free for retransmissions.
+        // Even ones, so that the next number is free for retransmissions or redundancy.
         let others = (36..=62).step_by(2).map(Pt);
         let mut numbers = std::iter::once(usual(codec)).chain(others);
         let taken = |pt: &Pt| self.known.iter().any(|known| known.pt == *pt);
@@ -52,6 +52,12 @@ impl Payloads {
         });
         pt
     }
+}
+
+/// Returns the number for redundancy (RFC 2198) of the audio with number `of`. The next one is free,
+/// as audio has no retransmissions.
+pub(super) const fn redundant(of: Pt) -> Pt {
+    Pt(of.0.saturating_add(1))
 }
 
 /// Returns the usual number of a codec. It does not depend on the publisher's.

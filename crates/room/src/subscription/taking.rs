@@ -10,7 +10,7 @@ use super::line::Line;
 use super::request::Change;
 use super::track::{Track, tracks};
 use super::{MAX_LINES, Subscriber, Viewer};
-use crate::publication::{Publications, answer_options, single};
+use crate::publication::{Publications, StreamFormat, answer_options, single};
 use crate::{PersonId, Refusal, RoomSettings};
 
 /// The m-lines that a client's next offer has to have, or that change with it.
@@ -193,14 +193,7 @@ impl Subscriber {
             }
         }
         let received = line.track(publications).map(|(_, stream)| stream);
-        let media = received.and_then(|stream| {
-            answered_with(
-                offered,
-                stream.format.codec?,
-                stream.format.h264_profile.clone(),
-                room,
-            )
-        });
+        let media = received.and_then(|stream| answered_with(offered, &stream.format, room));
         line.vacant = line.is_empty();
         line.ready = media.is_some();
         let Some(mut media) = media else {
@@ -224,25 +217,16 @@ fn answered(
     publications: &Publications,
 ) -> Option<Media> {
     let (_, stream) = publications.track(&track.request.feed, track.mid)?;
-    answered_with(
-        offered,
-        stream.format.codec?,
-        stream.format.h264_profile.clone(),
-        room,
-    )
+    answered_with(offered, &stream.format, room)
 }
 
 /// Answers an m-line with the codec of a stream. Returns `None` if the client does not accept it.
-fn answered_with(
-    offered: &Media,
-    codec: CodecName,
-    profile: Option<String>,
-    room: &RoomSettings,
-) -> Option<Media> {
-    let mut options = line_options(room, codec, Direction::SendOnly);
-    if profile.is_some() {
-        options.video.profile = profile;
+fn answered_with(offered: &Media, format: &StreamFormat, room: &RoomSettings) -> Option<Media> {
+    let mut options = line_options(room, format.codec?, Direction::SendOnly);
+    if format.h264_profile.is_some() {
+        options.video.profile.clone_from(&format.h264_profile);
     }
+    options.audio.red = format.red;
     single(offered, &options)
 }
 

@@ -252,6 +252,7 @@ impl Viewer {
             rates: self.meter.rates(self.publisher.layering, now),
             most: self.most,
             wanted: self.wanted,
+            pausable: false,
             asked: false,
         };
         let audio = Track {
@@ -259,6 +260,7 @@ impl Viewer {
             kind: TrackKind::Audio,
             rates: LayerRates::single(DataRate::kbps(40)),
             wanted: self.audio,
+            pausable: false,
             asked: false,
             ..video
         };

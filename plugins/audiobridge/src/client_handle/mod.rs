@@ -183,6 +183,7 @@ impl PluginHandle for Attached {
             | HandleEvent::SlowLink { .. }
             | HandleEvent::Media { .. }
             | HandleEvent::Layer { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::Data(_)
             | HandleEvent::DataChannel { .. } => {}

@@ -28,6 +28,7 @@ impl Viewer {
             HandleEvent::SlowLink { .. }
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
+            | HandleEvent::Paused { .. }
             | HandleEvent::Remb(_)
             | HandleEvent::Data(_) => {}
         }

@@ -56,7 +56,7 @@ pub struct Simulation {
     pub cameras: Vec<Camera>,
     /// The viewers.
     pub watchers: Vec<Watcher>,
-    /// Reported starts and ends of media, and slow links.
+    /// Reported starts and ends of media, slow links, and pauses.
     pub heard: Vec<(Instant, Event)>,
     /// New clients belong to this worker.
     pub worker: u16,

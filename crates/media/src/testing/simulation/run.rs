@@ -136,7 +136,7 @@ impl Simulation {
             while let Ok(event) = bare.events.try_recv() {
                 let (route, layer) = match event.event {
                     Event::Layer { route, layer, .. } => (route, layer),
-                    Event::Media { .. } | Event::SlowLink { .. } => {
+                    Event::Media { .. } | Event::SlowLink { .. } | Event::Paused { .. } => {
                         self.heard.push((self.now, event.event));
                         continue;
                     }

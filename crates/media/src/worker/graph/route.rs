@@ -3,7 +3,7 @@
 use std::mem;
 
 use portunus_graph::{Selector, SourceKey};
-use portunus_rtc::bandwidth::Decision;
+use portunus_rtc::bandwidth::{Decision, Reason};
 
 use crate::RouteId;
 use crate::{RouteOptions, SourceRef, TrackRef};
@@ -30,6 +30,8 @@ pub(in crate::worker) struct Route {
     pub(in crate::worker) options: RouteOptions,
     /// The last decision for the link.
     pub(in crate::worker) decision: Option<Decision>,
+    /// Whether the last event said that the link has paused it.
+    pub(in crate::worker) announced_pause: bool,
     pub(in crate::worker) from: SourceRef,
     pub(in crate::worker) to: TrackRef,
 }
@@ -58,9 +60,16 @@ impl Route {
 }
 
 impl Route {
+    /// Returns whether the link has paused it.
+    pub(in crate::worker) fn is_paused(&self) -> bool {
+        let reason = self.decision.map(|decision| decision.reason);
+        reason == Some(Reason::Paused)
+    }
+
     /// Returns what the client wants, limited to what the link carries.
     pub(in crate::worker) fn bounded(&self) -> RouteOptions {
         let mut wanted = self.options.clone();
+        wanted.enabled &= !self.is_paused();
         if let Some(target) = self.decision.and_then(|decision| decision.target) {
             wanted.substream = wanted.substream.min(target.encoding);
             wanted.spatial = wanted.spatial.min(target.spatial);

@@ -61,6 +61,7 @@ impl Graph {
             wanted: options.clone(),
             options,
             decision: None,
+            announced_pause: false,
             selector: Selector::default(),
             source,
             sink: None,
@@ -144,9 +145,10 @@ impl Graph {
         let Some(route) = self.routes.get_mut(slot) else {
             return false;
         };
-        let opened = options.enabled && !route.options.enabled;
+        let before = route.wanted.enabled;
         route.options = options;
         let wanted = route.bounded();
+        let opened = wanted.enabled && !before;
         if route.wanted != wanted {
             route.wanted = wanted;
             route.selector.retarget();
@@ -156,20 +158,28 @@ impl Graph {
             peers.adapt_soon(peer, now);
         }
         if opened {
-            route.selector.restart();
-            route.state = RouteState::New;
-            let (source, sink) = (route.source, route.sink);
-            let sink = sink.and_then(|(peer, index)| {
-                let peer = peers.get_mut(peer)?;
-                peer.sending.forget_waiting(slot);
-                peer.tracks.get_mut(index)?.sink.as_mut()
-            });
-            // What was not relayed meanwhile leaves no gap.
-            if let Some(sink) = sink {
-                sink.numbering.forget(source);
-            }
+            self.reopen_route(slot, peers);
         }
         opened
+    }
+
+    /// Has a route whose gate was closed start anew.
+    pub(in crate::worker) fn reopen_route(&mut self, slot: usize, peers: &mut Peers) {
+        let Some(route) = self.routes.get_mut(slot) else {
+            return;
+        };
+        route.selector.restart();
+        route.state = RouteState::New;
+        let (source, sink) = (route.source, route.sink);
+        let sink = sink.and_then(|(peer, index)| {
+            let peer = peers.get_mut(peer)?;
+            peer.sending.forget_waiting(slot);
+            peer.tracks.get_mut(index)?.sink.as_mut()
+        });
+        // What was not relayed meanwhile leaves no gap.
+        if let Some(sink) = sink {
+            sink.numbering.forget(source);
+        }
     }
 
     /// Continues a route from another audio source of this worker.

@@ -19,6 +19,8 @@ pub(in crate::worker) struct Sending {
     catch_up: Option<Box<CatchUp>>,
     /// Layers are chosen by what the link carries.
     adaptation: Option<Box<Adaptation>>,
+    /// The link has paused routes, or has let them go on, since the last event of that.
+    pub(in crate::worker) has_pauses: bool,
 }
 
 impl Sending {

@@ -35,11 +35,7 @@ impl Relaying<'_> {
         packets: &[Arc<Packet>],
         now: Instant,
     ) {
-        let Some(route) = self
-            .graph
-            .route(route)
-            .filter(|route| route.options.enabled)
-        else {
+        let Some(route) = self.graph.route(route).filter(|route| route.wanted.enabled) else {
             return;
         };
         let Some((slot, _)) = route.sink else {

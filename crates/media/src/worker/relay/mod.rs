@@ -56,7 +56,7 @@ impl Relaying<'_> {
         let Some((route, source)) = self.graph.relayed(slot, key) else {
             return;
         };
-        let Some((peer_slot, media)) = route.sink.filter(|_| route.options.enabled) else {
+        let Some((peer_slot, media)) = route.sink.filter(|_| route.wanted.enabled) else {
             return;
         };
         let Some(peer) = self.peers.get_mut(peer_slot) else {
@@ -115,7 +115,7 @@ impl Relaying<'_> {
         };
         let peer = route.sink.and_then(|(peer, _)| self.peers.get(peer));
         let is_connected = peer.is_some_and(|peer| peer.connection.transport.is_connected());
-        if route.state != RouteState::New || !route.options.enabled || !is_connected {
+        if route.state != RouteState::New || !route.wanted.enabled || !is_connected {
             return;
         }
         if let Some(messages) = source.format.messages {
@@ -238,13 +238,15 @@ impl Relay<'_> {
         };
         let room = self.network.room();
         let parts = sink.write(packet, &sent, &stamp, room)?;
+        let ((header_len, len), tail) = parts;
+        let bytes = (len - header_len + tail.len()).saturating_sub(packet.padding.into());
         let timestamp = packet.header.timestamp.wrapping_add(sent.timestamp_offset);
         let sealed = connection.seal_rtp(sent.out, parts, room).ok()?;
         self.network.commit(sealed, way);
         if self.peer.sending.is_recorded() && sink.is_numbered {
             connection.record_sent(transport_seq, sealed, self.now);
         }
-        burst.add(sent.out, timestamp, packet.payload().len());
+        burst.add(sent.out, timestamp, bytes);
         let numbering = (packet.encoding, sent.timestamp_offset);
         if self.route.clock_of != Some(numbering) {
             self.route.clock_of = Some(numbering);

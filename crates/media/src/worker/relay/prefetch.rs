@@ -56,7 +56,7 @@ impl Relaying<'_> {
             }
             return;
         }
-        let route = self.graph.route(slot).filter(|route| route.options.enabled);
+        let route = self.graph.route(slot).filter(|route| route.wanted.enabled);
         let Some((slot, media)) = route.and_then(|route| route.sink) else {
             return;
         };

@@ -367,7 +367,7 @@ impl Line {
     }
 
     /// Returns whether it is fed by this route.
-    pub(super) fn has_route(&self, route: RouteId) -> bool {
+    pub(crate) fn has_route(&self, route: RouteId) -> bool {
         self.routes.iter().any(|known| known.route == route)
     }
 }

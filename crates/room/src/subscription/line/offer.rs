@@ -69,7 +69,7 @@ impl Line {
         if let Some(seat) = &self.seat {
             seat.offer(&mut media);
         } else {
-            media.codecs.extend(self.format.spec());
+            self.format.offer(&mut media);
         }
         media.extensions.push(MID);
         if self.kind == Kind::Video {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use portunus_media::{Layer, MediaPlane, RouteOptions, SourceRef};
+use portunus_sdp::Kind;
 
 use super::{Line, Relayed, Source};
 use crate::publication::{Layering, Publications, Stream};
@@ -17,7 +18,8 @@ impl Line {
         publications: &Publications,
     ) {
         let media = &publications.media;
-        let mut wanted: HashMap<_, _> = self.wanted(publications, gate).into_iter().collect();
+        let wanted = self.wanted(connection, gate, publications);
+        let mut wanted: HashMap<_, _> = wanted.into_iter().collect();
         let before = self.routes.len();
         self.routes.retain_mut(|known| {
             let Some(options) = wanted.remove(&known.from) else {
@@ -63,7 +65,12 @@ impl Line {
     }
 
     /// Returns the routes that it should have, by their sources.
-    fn wanted(&self, publications: &Publications, gate: bool) -> Vec<(SourceRef, RouteOptions)> {
+    fn wanted(
+        &self,
+        connection: &dyn Connection,
+        gate: bool,
+        publications: &Publications,
+    ) -> Vec<(SourceRef, RouteOptions)> {
         if !self.ready {
             return Vec::new();
         }
@@ -83,7 +90,15 @@ impl Line {
         }
         let track = self.track(publications).and_then(|(publication, stream)| {
             let from = publication.origin.source(stream.mid)?;
-            Some((from, self.options(stream, gate)))
+            let pausable = connection.may_pause() && stream.kind == Kind::Video;
+            let options = self.options(stream, gate);
+            Some((
+                from,
+                RouteOptions {
+                    pausable,
+                    ..options
+                },
+            ))
         });
         track.into_iter().collect()
     }

@@ -20,6 +20,8 @@ pub(super) struct Ladder {
     pub is_bounded: bool,
     /// The source has one encoding with one spatial layer, so its publisher decides on the rate.
     pub is_single: bool,
+    /// The lowest step relays nothing.
+    pub may_pause: bool,
 }
 
 impl Ladder {
@@ -89,6 +91,25 @@ impl Ladder {
         ladder
     }
 
+    /// Adds a lowest step that relays nothing.
+    pub fn allow_pause(&mut self) {
+        if let Some(least) = self.steps.first().copied() {
+            let rate = DataRate::ZERO;
+            self.steps.insert(0, Step { rate, ..least });
+            self.may_pause = true;
+        }
+    }
+
+    /// Returns whether a step relays nothing.
+    pub fn is_pause(&self, step: usize) -> bool {
+        self.may_pause && step == 0
+    }
+
+    /// Returns the lowest step that relays.
+    pub fn least(&self) -> usize {
+        usize::from(self.may_pause)
+    }
+
     /// Returns the step at or below a target.
     pub fn at_most(&self, target: Target) -> Option<usize> {
         let key = |target: Target| (target.encoding, target.spatial, target.temporal);
@@ -96,7 +117,7 @@ impl Ladder {
             .steps
             .iter()
             .rposition(|step| key(step.target) <= key(target));
-        position.or_else(|| (!self.steps.is_empty()).then_some(0))
+        position.or_else(|| (!self.steps.is_empty()).then_some(self.least()))
     }
 
     /// Returns the lowest step of the same encoding and spatial layer.
@@ -106,7 +127,7 @@ impl Ladder {
         self.steps
             .iter()
             .position(|step| Some(key(step)) == of)
-            .unwrap_or(step)
+            .map_or(step, |position| position.max(self.least()))
     }
 
     /// Returns the rate of a step.

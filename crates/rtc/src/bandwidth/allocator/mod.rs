@@ -1,7 +1,8 @@
 //! Chooses the layers that a viewer gets of each track.
 //!
 //! Audio comes first, then every video track in its lowest layer, even if that exceeds the link: a
-//! track stops only if the client asks for it. The rest raises tracks step by step, the highest
+//! track stops only if the client asks for it, or permits it for a link that does not carry the
+//! lowest layer. The rest raises tracks step by step, the highest
 //! priority first. A raise needs a margin and waits for its time. A queue on the way lowers tracks
 //! at once.
 
@@ -69,6 +70,8 @@ pub struct Track {
     pub most: Target,
     /// False if the client has paused the track.
     pub wanted: bool,
+    /// Whether the track may pause while the link does not carry its lowest layer.
+    pub pausable: bool,
     /// Whether the publisher has been asked to keep to what this viewer can receive
     /// ([`Decision::share`]).
     pub asked: bool,
@@ -97,11 +100,13 @@ pub enum Reason {
     EmptyingQueue,
     /// More would fit, but other tracks come first.
     Priority,
+    /// The link does not carry even the lowest layer, and the track may pause.
+    Paused,
 }
 
 impl Reason {
     /// All reasons, in their order.
-    pub const ALL: [Reason; 10] = [
+    pub const ALL: [Reason; 11] = [
         Reason::Audio,
         Reason::NotWanted,
         Reason::Unmeasured,
@@ -112,6 +117,7 @@ impl Reason {
         Reason::Holding,
         Reason::EmptyingQueue,
         Reason::Priority,
+        Reason::Paused,
     ];
 
     /// Returns the name for statistics.
@@ -127,6 +133,7 @@ impl Reason {
             Reason::Holding => "holding",
             Reason::EmptyingQueue => "emptying-queue",
             Reason::Priority => "priority",
+            Reason::Paused => "paused",
         }
     }
 }
@@ -136,7 +143,7 @@ impl Reason {
 pub struct Decision {
     /// The index of the track's m-line.
     pub media: usize,
-    /// The layers to relay. `None` if the client has paused the track.
+    /// The layers to relay. `None` if the track is paused, by the client or by the link.
     pub target: Option<Target>,
     /// The expected rate.
     pub rate: DataRate,

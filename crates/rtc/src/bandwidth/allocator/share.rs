@@ -46,8 +46,9 @@ impl Claim {
     }
 }
 
-/// Returns the step of each claim. All get the lowest step, even if that exceeds `total`. The rest
-/// goes to the highest priority first, step by step and in turn among equals.
+/// Returns the step of each claim. All get the lowest step, even if that exceeds `total`. Those that
+/// may pause get it only if it fits: the highest priority first, and among equals those that flow
+/// already. The rest goes to the highest priority first, step by step and in turn among equals.
 pub(super) fn divide(claims: &[Claim], total: DataRate, margin: f64) -> SmallVec<[usize; 8]> {
     divide_by(claims, total, margin, |claim| claim.priority)
 }
@@ -73,11 +74,23 @@ fn divide_by(
     let mut priorities: SmallVec<[u8; 8]> = claims.iter().map(&priority_of).collect();
     priorities.sort_unstable_by(|a, b| b.cmp(a));
     priorities.dedup();
+    let flows = |claim: &Claim| claim.current.is_some_and(|step| step > 0);
+    for (priority, flowing) in priorities.iter().flat_map(|it| [(*it, true), (*it, false)]) {
+        for (claim, step) in claims.iter().zip(&mut steps) {
+            let is_next =
+                claim.ladder.may_pause && priority_of(claim) == priority && flows(claim) == flowing;
+            let cost = claim.cost(claim.ladder.least(), margin);
+            if is_next && claim.most > 0 && cost <= left {
+                left = left - cost;
+                *step = claim.ladder.least();
+            }
+        }
+    }
     for priority in priorities {
         let mut rises = true;
         while std::mem::take(&mut rises) {
             for (claim, step) in claims.iter().zip(&mut steps) {
-                if priority_of(claim) != priority {
+                if priority_of(claim) != priority || claim.ladder.is_pause(*step) {
                     continue;
                 }
                 let before = claim.cost(*step, margin);

@@ -57,6 +57,8 @@ struct State {
     media: usize,
     /// The current target. `None` before the first one, and after the client has paused the track.
     target: Option<Target>,
+    /// The link does not carry the track.
+    is_paused: bool,
     most: Target,
     priority: u8,
     raises: Raises,
@@ -146,7 +148,7 @@ impl Allocator {
         let present = estimate.budget.times(FOR_TRACKS) - audio;
         let mut claims: SmallVec<[Claim; 8]> = SmallVec::new();
         for (track, input) in tracks.iter().enumerate() {
-            claims.extend(self.claim(track, input, now));
+            claims.extend(self.claim(track, input, estimate.limit, now));
         }
         let flows: DataRate = claims.iter().map(Claim::present_rate).sum();
         self.proven.update((flows, estimated), estimate, now);
@@ -208,7 +210,7 @@ impl Allocator {
     }
 
     /// Returns the claim of a track, or `None` unless it is a wanted and measured video track.
-    fn claim(&mut self, track: usize, input: &Track, now: Instant) -> Option<Claim> {
+    fn claim(&mut self, track: usize, input: &Track, limit: Limit, now: Instant) -> Option<Claim> {
         if input.kind != TrackKind::Video {
             return None;
         }
@@ -220,6 +222,7 @@ impl Allocator {
             self.states.push(State {
                 media: input.media,
                 target: None,
+                is_paused: false,
                 most: input.most,
                 priority: input.priority,
                 raises: Raises::default(),
@@ -229,7 +232,7 @@ impl Allocator {
         let last = self.states.len().checked_sub(1)?;
         let state = self.states.get_mut(state.unwrap_or(last))?;
         if !input.wanted {
-            state.target = None;
+            (state.target, state.is_paused) = (None, false);
             return None;
         }
         let before = std::mem::replace(&mut state.most, input.most);
@@ -241,15 +244,24 @@ impl Allocator {
                 self.proven.asked(now);
             }
         }
-        let ladder = Ladder::new(&input.rates, input.most);
+        let mut ladder = Ladder::new(&input.rates, input.most);
         if ladder.steps.is_empty() {
             return None;
         }
+        // Nothing pauses for a link of which nothing is known.
+        let is_known = !matches!(limit, Limit::Start | Limit::NoFeedback);
+        if input.pausable && (is_known || state.is_paused) {
+            ladder.allow_pause();
+        }
+        let current = match state.is_paused && ladder.may_pause {
+            true => Some(0),
+            false => state.target.and_then(|target| ladder.at_most(target)),
+        };
         Some(Claim {
             track,
             media: input.media,
             priority: input.priority,
-            current: state.target.and_then(|target| ladder.at_most(target)),
+            current,
             most: ladder.top(),
             ladder,
         })
@@ -300,6 +312,7 @@ impl Allocator {
                 continue;
             };
             state.target = Some(next.target);
+            state.is_paused = claim.ladder.is_pause(*step);
             match claim.current {
                 Some(current) if *step > current => {
                     state.raises.raised(claim.ladder.rate(*step), now)
@@ -364,6 +377,10 @@ impl Round {
             claim.most = *step;
         }
         self.flows = divide(&self.claims, self.present, 1.0);
+        // A queue is soon empty, so no track pauses for it.
+        for ((claim, step), flows) in self.claims.iter().zip(&self.steps).zip(&mut self.flows) {
+            *flows = claim.ladder.least().min(*step).max(*flows);
+        }
         if queue > VERY_LONG_QUEUE {
             return;
         }
@@ -406,15 +423,18 @@ impl Round {
             return nothing(Some(track.most), DataRate::ZERO, Reason::Unmeasured);
         };
         let ladder = &claim.ladder;
-        let reason = if flows < step {
+        let raised = step > ladder.least();
+        let reason = if ladder.is_pause(step) {
+            Reason::Paused
+        } else if flows < step {
             Reason::EmptyingQueue
         } else if step == ladder.top() && ladder.is_bounded {
             Reason::ClientBound
-        } else if step == ladder.top() && step > 0 {
+        } else if step == ladder.top() && raised {
             Reason::Best
         } else if could > step {
             Reason::Holding
-        } else if step > 0 || self.lowest() <= self.budget {
+        } else if raised || self.lowest() <= self.budget {
             if step == ladder.top() {
                 Reason::Best
             } else if equal > step {
@@ -427,7 +447,11 @@ impl Round {
         };
         Decision {
             media: track.media,
-            target: ladder.steps.get(flows).map(|step| step.target),
+            target: ladder
+                .steps
+                .get(flows)
+                .map(|step| step.target)
+                .filter(|_| !ladder.is_pause(flows)),
             rate: ladder.rate(flows),
             reason,
             cut: self.cut,
@@ -435,9 +459,11 @@ impl Round {
         }
     }
 
-    /// Returns the rate of the lowest steps of all claims.
+    /// Returns the rate of the lowest steps of all claims that are not paused.
     fn lowest(&self) -> DataRate {
-        self.claims.iter().map(|claim| claim.ladder.rate(0)).sum()
+        let claims = self.claims.iter().zip(&self.steps);
+        let lowest = claims.map(|(claim, step)| (&claim.ladder, claim.ladder.least().min(*step)));
+        lowest.map(|(ladder, step)| ladder.rate(step)).sum()
     }
 
     /// Returns the share of a single-layer publisher: an equal part of what the tracks with layers

@@ -52,7 +52,16 @@ fn video(media: usize, kbps: [u64; 3]) -> Track {
         rates: rates(Layering::Encodings, kbps),
         most: Target::ALL,
         wanted: true,
+        pausable: false,
         asked: false,
+    }
+}
+
+fn pausable(media: usize, priority: u8) -> Track {
+    Track {
+        priority,
+        pausable: true,
+        ..video(media, USUAL)
     }
 }
 
@@ -136,6 +145,51 @@ fn only_the_client_makes_a_track_black() {
     viewer.run(10, &estimate(2_400));
     assert_eq!(viewer.targets(), [Some(Target::ALL), None]);
     assert_eq!(viewer.reasons(), [Reason::Best, Reason::NotWanted]);
+}
+
+#[test]
+fn what_the_link_does_not_carry_pauses_by_priority_if_the_client_permits_it() {
+    let tracks = [pausable(0, 0), pausable(1, 3), pausable(2, 0)];
+    let mut viewer = Viewer::new(&tracks);
+    let start = Estimate {
+        limit: Limit::Start,
+        ..estimate(200)
+    };
+    viewer.run(1, &start);
+    assert_eq!(viewer.targets(), [Some(LOW); 3], "the link is not known");
+    viewer.run(4, &estimate(400));
+    assert_eq!(viewer.targets(), [Some(LOW), Some(LOW), None]);
+    assert_eq!(viewer.reasons()[2], Reason::Paused);
+    viewer.run(4, &estimate(200));
+    assert_eq!(viewer.targets(), [None, Some(LOW), None]);
+    viewer.run(4, &estimate(100));
+    assert_eq!(viewer.targets(), [None; 3]);
+    viewer.run(60, &estimate(600));
+    assert_eq!(viewer.targets(), [Some(LOW); 3]);
+}
+
+#[test]
+fn which_track_pauses_does_not_alternate() {
+    let mut viewer = Viewer::new(&[pausable(0, 0), pausable(1, 0)]);
+    viewer.run(4, &estimate(250));
+    assert_eq!(viewer.targets(), [Some(LOW), None]);
+    viewer.tracks[0].wanted = false;
+    viewer.run(10, &estimate(250));
+    assert_eq!(viewer.targets(), [None, Some(LOW)]);
+    viewer.tracks[0].wanted = true;
+    assert_eq!(viewer.run(60, &estimate(250)), 0);
+    assert_eq!(viewer.reasons(), [Reason::Paused, Reason::Bandwidth]);
+}
+
+#[test]
+fn a_queue_alone_pauses_nothing() {
+    let mut viewer = Viewer::new(&[pausable(0, 0)]);
+    viewer.run(2, &estimate(600));
+    let mut queue = estimate(600);
+    queue.queue = Duration::from_millis(300);
+    queue.budget = DataRate::kbps(100);
+    viewer.run(2, &queue);
+    assert!(viewer.targets()[0].is_some());
 }
 
 #[test]
