@@ -1,6 +1,6 @@
 //! What happens in rooms, for webhooks and agents.
 
-use livekit_protocol::{ParticipantInfo, Room, RoomEndReason, TrackInfo};
+use livekit_protocol::{EgressInfo, IngressInfo, ParticipantInfo, Room, RoomEndReason, TrackInfo};
 
 /// Something that happened in a room.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,4 +19,14 @@ pub(crate) enum Happening {
     Published(Room, ParticipantInfo, TrackInfo),
     /// A track has ended.
     Unpublished(Room, ParticipantInfo, TrackInfo),
+    /// An egress is asked for.
+    EgressStarted(Box<EgressInfo>),
+    /// An egress has another status or other outputs.
+    EgressUpdated(Box<EgressInfo>),
+    /// An egress is over.
+    EgressEnded(Box<EgressInfo>),
+    /// An ingress gets media.
+    IngressStarted(Box<IngressInfo>),
+    /// An ingress gets no media any more.
+    IngressEnded(Box<IngressInfo>),
 }

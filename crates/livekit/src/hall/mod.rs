@@ -9,6 +9,7 @@ mod input;
 mod member;
 mod messages;
 mod options;
+mod others;
 mod out;
 mod packets;
 mod people;
@@ -38,6 +39,8 @@ pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use messages::codecs;
 pub(crate) use options::RoomOptions;
+use others::Others;
+pub(crate) use others::watch_others;
 pub(crate) use out::Wire;
 pub(crate) use packets::Packet;
 use packets::Packets;
@@ -81,6 +84,8 @@ pub(crate) struct Hall {
     batch: Mutex<Batch>,
     /// Who has left.
     departed: Mutex<Departed>,
+    /// The participants without a client of this door that webhooks know of.
+    others: Mutex<Others>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -127,6 +132,7 @@ impl Hall {
             speakers: Mutex::default(),
             batch: Mutex::default(),
             departed: Mutex::default(),
+            others: Mutex::default(),
         }
     }
 

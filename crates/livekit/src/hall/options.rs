@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use livekit_protocol::{CreateRoomRequest, Room, RoomAgentDispatch, RoomConfiguration};
+use livekit_protocol::{CreateRoomRequest, Room, RoomAgentDispatch, RoomConfiguration, RoomEgress};
 
 use crate::config::LiveKitConfig;
 
@@ -19,6 +19,8 @@ pub(crate) struct RoomOptions {
     pub(crate) metadata: String,
     /// The agents that it begins with.
     pub(crate) agents: Vec<RoomAgentDispatch>,
+    /// What is recorded by itself.
+    pub(crate) egress: Option<RoomEgress>,
 }
 
 impl RoomOptions {
@@ -30,6 +32,7 @@ impl RoomOptions {
             max_participants: 0,
             metadata: String::new(),
             agents: Vec::new(),
+            egress: None,
         }
     }
 
@@ -40,6 +43,7 @@ impl RoomOptions {
         self.max_participants = request.max_participants;
         self.metadata.clone_from(&request.metadata);
         self.agents.clone_from(&request.agents);
+        self.egress.clone_from(&request.egress);
         self
     }
 
@@ -51,6 +55,7 @@ impl RoomOptions {
             max_participants: configuration.max_participants,
             metadata: configuration.metadata.clone(),
             agents: configuration.agents.clone(),
+            egress: configuration.egress.clone(),
             ..CreateRoomRequest::default()
         })
     }

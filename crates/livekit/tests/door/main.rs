@@ -11,6 +11,7 @@
 
 mod data;
 mod joins;
+mod services;
 mod single;
 mod tracks;
 mod world;

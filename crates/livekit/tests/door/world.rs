@@ -37,6 +37,7 @@ pub struct World {
     pub server: TestServer,
     pub rooms: Arc<Halls>,
     pub address: SocketAddr,
+    pub door: LiveKit,
 }
 
 /// The rooms of the server.
@@ -130,6 +131,7 @@ impl World {
             server,
             rooms: rooms.expect("rooms"),
             address,
+            door,
         }
     }
 
