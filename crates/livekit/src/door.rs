@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use livekit_protocol::{RoomConfiguration, RoomEndReason, SyncState};
 use portunus_audio::AudioThreads;
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::agents::Agents;
 use crate::config::LiveKitConfig;
 use crate::egress::{self, Egresses};
-use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms, watch_others};
+use crate::hall::{Event, Hall, Halls, Reports, RoomOptions, Setup, now_ms, watch_others};
 use crate::ingress::{self, Ingresses};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, PACKAGE, SharedPlugin};
@@ -116,6 +116,33 @@ pub(crate) enum Resumed {
     Gone,
 }
 
+/// The rooms of a door, which this does not keep.
+#[derive(Debug)]
+struct HallsOf(Weak<Door>);
+
+impl Halls for HallsOf {
+    fn find(&self, name: &str) -> Option<Arc<Hall>> {
+        self.0.upgrade()?.hall(name).ok()
+    }
+
+    fn open(
+        &self,
+        name: &str,
+        configuration: Option<&RoomConfiguration>,
+    ) -> Result<Arc<Hall>, String> {
+        let door = self.0.upgrade().ok_or("the server ends")?;
+        let options = || {
+            let options = RoomOptions::new(&door.config);
+            match configuration {
+                Some(configuration) => options.with_configuration(configuration),
+                None => options,
+            }
+        };
+        let hall = door.hall_with(name, Some(&options));
+        hall.map_err(|error| error.to_string())
+    }
+}
+
 impl Door {
     pub(crate) fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
         let keys = Keys::new(config.keys.clone());
@@ -141,28 +168,23 @@ impl Door {
 
     /// Lets clients in from now on.
     pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) {
-        let own = Arc::downgrade(self);
+        let halls: Arc<dyn Halls> = Arc::new(HallsOf(Arc::downgrade(self)));
         let facts = gateway.facts();
         let recorder = facts.recorder.in_folder(&self.config.egress.dir);
         let (media, ffmpeg) = (gateway.media().clone(), self.config.ffmpeg.clone());
         let address = facts.public_ips.first().copied().or(facts.local_ip);
-        self.egresses.open(
-            egress::Means {
-                config: self.config.egress.clone(),
-                ffmpeg: ffmpeg.clone(),
-                composer: means.composer,
-                media: media.clone(),
-                recorder: recorder.on_behalf_of(Whose {
-                    plugin: PACKAGE,
-                    room: None,
-                }),
-                webhooks: self.webhooks.clone(),
-            },
-            Box::new({
-                let own = own.clone();
-                move |room| own.upgrade()?.hall(room).ok()
+        self.egresses.open(egress::Means {
+            config: self.config.egress.clone(),
+            ffmpeg: ffmpeg.clone(),
+            composer: means.composer,
+            media: media.clone(),
+            recorder: recorder.on_behalf_of(Whose {
+                plugin: PACKAGE,
+                room: None,
             }),
-        );
+            webhooks: self.webhooks.clone(),
+            halls: halls.clone(),
+        });
         self.ingresses.open(ingress::Means {
             config: self.config.ingress.clone(),
             ffmpeg,
@@ -171,14 +193,14 @@ impl Door {
             tls: self.config.tls,
             media: media.clone(),
             webhooks: self.webhooks.clone(),
-            door: own.clone(),
+            halls: halls.clone(),
         });
         if let Some((audio, telephony)) = means.telephones {
             self.sip.open(sip::Means {
                 audio,
                 telephony,
                 media,
-                door: own,
+                halls,
             });
         }
         // It is opened once.
@@ -405,30 +427,6 @@ impl Door {
         self.hall_with(name, None)
     }
 
-    /// Returns the hall of a room for a participant that the services bring. Makes the room if there
-    /// is none.
-    pub(crate) fn hall_for_guest(&self, name: &str) -> Result<Arc<Hall>, EntryError> {
-        let options = || RoomOptions::new(&self.config);
-        self.hall_with(name, Some(&options))
-    }
-
-    /// Returns the hall of a room for a telephone. Makes the room if there is none, with the options
-    /// of its rule.
-    pub(crate) fn hall_for_call(
-        &self,
-        name: &str,
-        configuration: Option<&RoomConfiguration>,
-    ) -> Result<Arc<Hall>, EntryError> {
-        let options = || {
-            let options = RoomOptions::new(&self.config);
-            match configuration {
-                Some(configuration) => options.with_configuration(configuration),
-                None => options,
-            }
-        };
-        self.hall_with(name, Some(&options))
-    }
-
     /// Returns the hall of a room. Makes the room if there is none, with the options of `make`.
     pub(crate) fn hall_with(
         &self,
@@ -461,7 +459,7 @@ impl Door {
             reports: Reports {
                 webhooks: self.webhooks.clone(),
                 agents: self.agents.clone(),
-                egresses: self.egresses.clone(),
+                egresses: Arc::new(self.egresses.clone()),
             },
         };
         let changes = room.lock().changes();

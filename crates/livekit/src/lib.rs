@@ -15,7 +15,7 @@
 //! | `webhook` | what happens in rooms, posted to URLs |
 //! | `egress` | recordings and streams that the services start |
 //! | `sip` | telephones: trunks, rules and calls |
-//! | `ingress`, `guest` | media that comes by WHIP and by programs, and its participants |
+//! | `ingress`, `whip`, `guest` | media that comes by WHIP and by programs, and its participants |
 //! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
 //! | `plugin`, `link` | the handles of participants |
 #![forbid(unsafe_code)]
@@ -50,6 +50,7 @@ mod sip;
 pub mod testing;
 pub mod token;
 mod webhook;
+mod whip;
 
 pub use config::{KeysError, LiveKitConfig};
 pub use door::Means;

@@ -10,7 +10,6 @@ use portunus_room::Rooms;
 use crate::config::LiveKitConfig;
 use crate::door::{Door, Means};
 use crate::edge;
-use crate::sip::Receiver;
 
 /// How often rooms are looked for that nobody is in.
 const CLEANING: Duration = Duration::from_secs(1);
@@ -41,7 +40,7 @@ impl LiveKit {
     #[must_use]
     pub fn with(self, means: Means) -> Self {
         if let Some((_, telephony)) = &means.telephones {
-            telephony.offer_reception(Arc::new(Receiver(Arc::downgrade(&self.door))));
+            telephony.offer_reception(Arc::new(self.door.sip.receiver()));
         }
         LiveKit { means, ..self }
     }

@@ -61,6 +61,10 @@ impl Services for Door {
 
 impl Rooms for Door {
     async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
+        let composite = request.egress.as_ref().and_then(|it| it.room.clone());
+        if let Some(composite) = composite {
+            plan(&lk::egress_info::Request::RoomComposite(composite))?;
+        }
         let options = || RoomOptions::new(&self.config).with_request(&request);
         let hall = self.hall_with(&request.name, Some(&options))?;
         hall.report_started();

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use portunus_core::Requester;
 
 use crate::door::Door;
-use crate::ingress::WhipError;
+use crate::whip::WhipError;
 
 /// The longest description, in bytes.
 const MAX_DESCRIPTION: usize = 256 << 10;
@@ -86,7 +86,7 @@ pub(super) async fn trickle(
     };
     match door.ingresses.whip().trickle(&id, &fragment).await {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
-        Err(error) => error.into_response(),
+        Err(error) => WhipError::from(error).into_response(),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn trickle(
 pub(super) async fn end(State(door): State<Arc<Door>>, Path(id): Path<String>) -> Response {
     match door.ingresses.whip().end(&id) {
         Ok(()) => StatusCode::OK.into_response(),
-        Err(error) => error.into_response(),
+        Err(error) => WhipError::from(error).into_response(),
     }
 }
 
@@ -114,7 +114,7 @@ impl IntoResponse for WhipError {
     fn into_response(self) -> Response {
         let status = match self {
             WhipError::Entry(error) => return error.into_response(),
-            WhipError::NoKey | WhipError::NoSession => StatusCode::NOT_FOUND,
+            WhipError::NoKey | WhipError::NoSession(_) => StatusCode::NOT_FOUND,
             WhipError::Disabled => StatusCode::FORBIDDEN,
             WhipError::Offer => StatusCode::NOT_ACCEPTABLE,
         };

@@ -27,8 +27,8 @@ use tokio::sync::mpsc;
 pub use config::EgressConfig;
 pub(crate) use plan::{Plan, plan};
 
-use crate::hall::Hall;
-use crate::happening::Happening;
+use crate::hall::{Hall, Halls};
+use crate::happening::{Happening, Observer};
 use crate::ids::IdKind;
 use crate::services::{Answer, Code, ServiceError};
 use crate::webhook::Webhooks;
@@ -56,10 +56,8 @@ pub(crate) struct Means {
     /// The recorder for the folder of egresses.
     pub(crate) recorder: Recorder,
     pub(crate) webhooks: Webhooks,
+    pub(crate) halls: Arc<dyn Halls>,
 }
-
-/// Finds the room of a name.
-type Finder = Box<dyn Fn(&str) -> Option<Arc<Hall>> + Send + Sync>;
 
 /// The egresses of a server; cheap to clone.
 #[derive(Clone, Default)]
@@ -68,7 +66,6 @@ pub(crate) struct Egresses(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     means: OnceLock<Means>,
-    finder: OnceLock<Finder>,
     list: Mutex<Vec<Entry>>,
     /// What is recorded by itself, by rooms.
     automatic: Mutex<HashMap<String, lk::RoomEgress>>,
@@ -92,9 +89,8 @@ impl fmt::Debug for Egresses {
 
 impl Egresses {
     /// Sets what egresses need, once.
-    pub(crate) fn open(&self, means: Means, finder: Finder) {
+    pub(crate) fn open(&self, means: Means) {
         let _ = self.0.means.set(means);
-        let _ = self.0.finder.set(finder);
     }
 
     /// Starts an egress in its room.
@@ -275,51 +271,12 @@ impl Egresses {
         });
     }
 
-    /// Starts what a room that begins wants to be recorded.
-    pub(crate) fn room_started(&self, room: &lk::Room, egress: Option<lk::RoomEgress>) {
-        let Some(egress) = egress else { return };
-        if let Some(request) = egress.room.clone() {
-            let request = lk::RoomCompositeEgressRequest {
-                room_name: room.name.clone(),
-                ..request
-            };
-            self.begin(&room.name, Request::RoomComposite(request));
-        }
-        self.automatic().insert(room.name.clone(), egress);
-    }
-
-    /// Returns whether participants or tracks are recorded by themselves.
-    pub(crate) fn is_automatic(&self) -> bool {
-        !self.automatic().is_empty()
-    }
-
-    /// Starts what is recorded by itself.
-    pub(crate) fn happened(&self, happening: &Happening) {
-        match happening {
-            Happening::RoomFinished(room, _) => drop(self.automatic().remove(&room.name)),
-            Happening::Joined(room, participant) => {
-                let automatic = self.automatic().get(&room.name).cloned();
-                if let Some(egress) = automatic.and_then(|it| it.participant) {
-                    let request = of_participant(&room.name, &participant.identity, egress);
-                    self.begin(&room.name, Request::Participant(request));
-                }
-            }
-            Happening::Published(room, _, track) => {
-                let automatic = self.automatic().get(&room.name).cloned();
-                if let Some(egress) = automatic.and_then(|it| it.tracks) {
-                    let request = of_track(&room.name, &track.sid, egress);
-                    self.begin(&room.name, Request::Track(request));
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// Starts an egress in a while, since the caller holds the lock of the room.
     fn begin(&self, room: &str, request: Request) {
         let (egresses, room) = (self.clone(), room.to_owned());
         tokio::spawn(async move {
-            let hall = egresses.0.finder.get().and_then(|find| find(&room));
+            let means = egresses.0.means.get();
+            let hall = means.and_then(|means| means.halls.find(&room));
             let Some(hall) = hall else { return };
             let started = plan(&request).and_then(|plan| egresses.start(&hall, request, plan));
             if let Err(error) = started {
@@ -346,6 +303,45 @@ impl Egresses {
     fn automatic(&self) -> MutexGuard<'_, HashMap<String, lk::RoomEgress>> {
         let automatic = self.0.automatic.lock();
         automatic.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Egresses {
+    fn room_started(&self, room: &lk::Room, egress: Option<lk::RoomEgress>) {
+        let Some(egress) = egress else { return };
+        if let Some(request) = egress.room.clone() {
+            let request = lk::RoomCompositeEgressRequest {
+                room_name: room.name.clone(),
+                ..request
+            };
+            self.begin(&room.name, Request::RoomComposite(request));
+        }
+        self.automatic().insert(room.name.clone(), egress);
+    }
+
+    fn is_interested(&self) -> bool {
+        !self.automatic().is_empty()
+    }
+
+    fn happened(&self, happening: &Happening) {
+        match happening {
+            Happening::RoomFinished(room, _) => drop(self.automatic().remove(&room.name)),
+            Happening::Joined(room, participant) => {
+                let automatic = self.automatic().get(&room.name).cloned();
+                if let Some(egress) = automatic.and_then(|it| it.participant) {
+                    let request = of_participant(&room.name, &participant.identity, egress);
+                    self.begin(&room.name, Request::Participant(request));
+                }
+            }
+            Happening::Published(room, _, track) => {
+                let automatic = self.automatic().get(&room.name).cloned();
+                if let Some(egress) = automatic.and_then(|it| it.tracks) {
+                    let request = of_track(&room.name, &track.sid, egress);
+                    self.begin(&room.name, Request::Track(request));
+                }
+            }
+            _ => {}
+        }
     }
 }
 

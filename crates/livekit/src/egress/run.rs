@@ -337,7 +337,10 @@ impl Run {
                 results
             }
         };
-        let infos = results.into_iter().map(|made| made.info(&folder));
+        // Recorded files are named without links.
+        let real = tokio::fs::canonicalize(&folder).await;
+        let folders = [real.unwrap_or_else(|_| folder.clone()), folder];
+        let infos = results.into_iter().map(|made| made.info(&folders));
         let infos: Vec<lk::FileInfo> = infos.collect();
         self.egresses
             .update(&self.id, |info| set_files(info, infos));
@@ -391,8 +394,10 @@ impl Made {
         })
     }
 
-    fn info(&self, folder: &Path) -> lk::FileInfo {
-        let shown = self.path.strip_prefix(folder).unwrap_or(&self.path);
+    /// Describes it, with its name relative to one of these folders.
+    fn info(&self, folders: &[PathBuf]) -> lk::FileInfo {
+        let mut relative = folders.iter().map(|folder| self.path.strip_prefix(folder));
+        let shown = relative.find_map(Result::ok).unwrap_or(&self.path);
         let number = |value: u128| i64::try_from(value).unwrap_or(i64::MAX);
         let duration = number(self.duration.as_nanos());
         let ended_at = nanos();

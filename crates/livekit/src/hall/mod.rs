@@ -5,6 +5,7 @@
 mod batch;
 mod data;
 mod departed;
+mod directory;
 mod input;
 mod member;
 mod messages;
@@ -35,6 +36,7 @@ use batch::Batch;
 pub(crate) use data::signed_packet;
 pub(crate) use data::{LOSSY, RELIABLE};
 use departed::Departed;
+pub(crate) use directory::Halls;
 pub(crate) use input::{Event, Input};
 pub(crate) use member::{Described, Member, Role};
 pub(crate) use messages::codecs;

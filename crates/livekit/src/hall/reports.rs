@@ -1,5 +1,6 @@
 //! What happens in a room, told to webhooks and agents.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use livekit_protocol::{JobType, ParticipantInfo, Room, RoomEndReason, participant_info};
@@ -7,8 +8,7 @@ use portunus_room::State;
 
 use super::{Hall, Member};
 use crate::agents::Agents;
-use crate::egress::Egresses;
-use crate::happening::Happening;
+use crate::happening::{Happening, Observer};
 use crate::webhook::Webhooks;
 
 /// Who wants to know what happens.
@@ -16,7 +16,8 @@ use crate::webhook::Webhooks;
 pub(crate) struct Reports {
     pub(crate) webhooks: Webhooks,
     pub(crate) agents: Agents,
-    pub(crate) egresses: Egresses,
+    /// The recordings that begin by themselves.
+    pub(crate) egresses: Arc<dyn Observer>,
 }
 
 impl Reports {
@@ -32,7 +33,7 @@ impl Reports {
     }
 
     fn is_used(&self) -> bool {
-        self.webhooks.is_used() || self.agents.is_used() || self.egresses.is_automatic()
+        self.webhooks.is_used() || self.agents.is_used() || self.egresses.is_interested()
     }
 }
 

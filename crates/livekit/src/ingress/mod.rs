@@ -6,7 +6,7 @@ mod whip;
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use livekit_protocol as lk;
@@ -16,10 +16,9 @@ use portunus_media::MediaPlane;
 use tokio::sync::watch;
 
 pub use config::IngressConfig;
-pub(crate) use whip::{Whip, WhipError};
+pub(crate) use whip::{Begun, NoSession, Whip, begin, tracks};
 
-use crate::door::Door;
-use crate::hall::Hall;
+use crate::hall::{Hall, Halls};
 use crate::happening::Happening;
 use crate::ids::IdKind;
 use crate::limits;
@@ -45,7 +44,7 @@ pub(crate) struct Means {
     pub(crate) tls: bool,
     pub(crate) media: MediaPlane,
     pub(crate) webhooks: Webhooks,
-    pub(crate) door: Weak<Door>,
+    pub(crate) halls: Arc<dyn Halls>,
 }
 
 /// The ingresses of a server; cheap to clone.
@@ -257,7 +256,7 @@ impl Ingresses {
     }
 
     /// Notes that media comes, and returns the id of the session.
-    fn begins(&self, id: &str) -> String {
+    pub(crate) fn begins(&self, id: &str) -> String {
         let resource = IdKind::IngressSession.random();
         self.update_state(id, |state| {
             *state = IngressState {
@@ -294,7 +293,7 @@ impl Ingresses {
     }
 
     /// Notes that no media of a session comes any more. Another session may have begun.
-    fn ends(&self, id: &str, resource: &str, status: Status, error: String) {
+    pub(crate) fn ends(&self, id: &str, resource: &str, status: Status, error: String) {
         self.update_state(id, |state| {
             if state.resource_id != resource {
                 return;

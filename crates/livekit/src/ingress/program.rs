@@ -168,10 +168,7 @@ impl Feeder {
         inputs: &Inputs,
         resource: &str,
     ) -> Result<(Guest, mpsc::Receiver<GuestNews>), String> {
-        let door = self.means.door.upgrade();
-        let door = door.ok_or("the server ends")?;
-        let hall = door.hall_for_guest(&self.info.room_name);
-        let hall = hall.map_err(|error| error.to_string())?;
+        let hall = self.means.halls.open(&self.info.room_name, None)?;
         let profile = GuestProfile {
             identity: self.info.participant_identity.clone(),
             name: self.info.participant_name.clone(),

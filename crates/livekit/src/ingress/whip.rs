@@ -1,26 +1,22 @@
 //! Media by WHIP (RFC 9725): a participant with one PeerConnection, whose offer comes by HTTP.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use livekit_protocol::ingress_state::Status;
 use livekit_protocol::{
-    AddTrackRequest, IngressInfo, LeaveRequest, SessionDescription, SignalRequest, SignalTarget,
-    TrackInfo, TrackType, TrickleRequest, participant_info, signal_request, signal_response,
+    AddTrackRequest, IngressInfo, LeaveRequest, SignalRequest, SignalTarget, TrackInfo, TrackType,
+    TrickleRequest, participant_info, signal_request, signal_response,
 };
-use portunus_core::Requester;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::program::{audio_of, video_of};
 use super::{Ingresses, key};
-use crate::door::{Admitted, Door, EntryError};
-use crate::hall::{Input, Wire};
-use crate::join_parameters::JoinParameters;
-use crate::session::{Joined, Permissions};
-use crate::token::{Grants, Renewal, Verified, VideoGrant};
+use crate::hall::{Input, Member, Wire};
+use crate::session::Joined;
 
 /// How long the answer to an offer may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -29,25 +25,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 const MAX_LINES: usize = 8;
 const MAX_CANDIDATES: usize = 64;
 
-/// The reason why a request by WHIP is refused.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WhipError {
-    /// There is no such stream key.
-    #[error("there is no ingress with this stream key")]
-    NoKey,
-    /// The ingress is turned off.
-    #[error("the ingress is disabled")]
-    Disabled,
-    /// The offer cannot be answered.
-    #[error("the offer cannot be answered")]
-    Offer,
-    /// The participant cannot join.
-    #[error(transparent)]
-    Entry(#[from] EntryError),
-    /// There is no such session.
-    #[error("there is no such session")]
-    NoSession,
-}
+/// There is no such session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such session")]
+pub(crate) struct NoSession;
 
 /// The sessions, by the secret ids that their clients have.
 #[derive(Debug, Default)]
@@ -72,21 +53,21 @@ pub(crate) struct Begun {
 
 impl Whip {
     /// Ends the sessions of an ingress.
-    pub(super) fn end_of(&self, ingress: &str) {
+    pub(crate) fn end_of(&self, ingress: &str) {
         self.sessions()
             .retain(|_, session| session.ingress != ingress);
     }
 
     /// Ends a session.
-    pub(crate) fn end(&self, id: &str) -> Result<(), WhipError> {
+    pub(crate) fn end(&self, id: &str) -> Result<(), NoSession> {
         let ended = self.sessions().remove(id);
-        ended.map(drop).ok_or(WhipError::NoSession)
+        ended.map(drop).ok_or(NoSession)
     }
 
     /// Passes candidates of a client on: an SDP fragment (RFC 8840).
-    pub(crate) async fn trickle(&self, id: &str, fragment: &str) -> Result<(), WhipError> {
+    pub(crate) async fn trickle(&self, id: &str, fragment: &str) -> Result<(), NoSession> {
         let inputs = self.sessions().get(id).map(|it| it.inputs.clone());
-        let inputs = inputs.ok_or(WhipError::NoSession)?;
+        let inputs = inputs.ok_or(NoSession)?;
         for candidate in candidates(fragment) {
             let trickle = TrickleRequest {
                 candidate_init: candidate,
@@ -94,7 +75,7 @@ impl Whip {
                 ..TrickleRequest::default()
             };
             let sent = inputs.send(of_server(signal_request::Message::Trickle(trickle)));
-            sent.await.map_err(|_| WhipError::NoSession)?;
+            sent.await.map_err(|_| NoSession)?;
         }
         Ok(())
     }
@@ -104,109 +85,43 @@ impl Whip {
     }
 }
 
-impl Door {
-    /// Lets media of an ingress in, with the offer of its client.
-    pub(crate) async fn begin_whip(
-        &self,
-        stream_key: &str,
-        offer: String,
-        requester: Requester,
-    ) -> Result<Begun, WhipError> {
-        let ingresses = self.ingresses.clone();
-        let info = ingresses.by_key(stream_key).ok_or(WhipError::NoKey)?;
-        if !info.enabled.unwrap_or(true) {
-            return Err(WhipError::Disabled);
-        }
-        // Another client takes the place of a former one.
-        ingresses.whip().end_of(&info.ingress_id);
-        let resource = ingresses.begins(&info.ingress_id);
-        let fail = |error: &WhipError| {
-            let (id, status) = (&info.ingress_id, Status::EndpointError);
-            ingresses.ends(id, &resource, status, error.to_string());
-        };
-        let admitted = self.admitted(&info, offer);
-        let joined = self.join(admitted, requester).await;
-        let joined = joined.map_err(WhipError::from).inspect_err(fail)?;
-        let Joined {
-            mut wire,
-            inputs,
-            member,
-            ..
-        } = joined;
-        let answer = timeout(ANSWER_LIMIT, answer(&mut wire)).await;
-        let answer = answer.ok().flatten().ok_or(WhipError::Offer);
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => {
-                leave(&inputs).await;
-                fail(&error);
-                return Err(error);
-            }
-        };
-        let (end, ends) = watch::channel(());
-        let id = key();
-        let session = Session {
-            ingress: info.ingress_id.clone(),
-            inputs: inputs.clone(),
-            _end: end,
-        };
-        ingresses.whip().sessions().insert(id.clone(), session);
-        let attended = Attended {
-            ingresses,
-            ingress: info.ingress_id,
-            resource,
-            id: id.clone(),
-            member,
-            inputs,
-        };
-        tokio::spawn(attended.run(wire, ends));
-        Ok(Begun { id, answer })
-    }
-
-    /// Returns the join of an ingress's participant.
-    fn admitted(&self, info: &IngressInfo, offer: String) -> Admitted {
-        let grant = VideoGrant {
-            room_create: true,
-            room_join: true,
-            room: info.room_name.clone(),
-            can_publish: Some(true),
-            can_subscribe: Some(false),
-            can_publish_data: Some(false),
-            ..VideoGrant::default()
-        };
-        let claims = Grants {
-            identity: info.participant_identity.clone(),
-            name: info.participant_name.clone(),
-            metadata: info.participant_metadata.clone(),
-            kind: "ingress".to_owned(),
-            video: Some(grant.clone()),
-            ..Grants::default()
-        };
-        let keys = self.keys.clone();
-        let verified = Verified {
-            key: keys.first().unwrap_or_default(),
-            grants: claims.clone(),
-            expires_at: 0,
-        };
-        Admitted {
-            token: Renewal::new(keys, verified),
-            permissions: Permissions::of(&claims, &grant),
-            room: info.room_name.clone(),
-            identity: info.participant_identity.clone(),
-            parameters: JoinParameters {
-                single: true,
-                add_tracks: tracks(info, &offer),
-                offer: Some(SessionDescription {
-                    r#type: "offer".to_owned(),
-                    sdp: offer,
-                    id: 1,
-                    ..SessionDescription::default()
-                }),
-                ..JoinParameters::default()
-            },
-            claims,
-        }
-    }
+/// Begins the session of a participant that has joined with its offer. Returns `None` if the offer
+/// cannot be answered.
+pub(crate) async fn begin(
+    ingresses: &Ingresses,
+    ingress: &str,
+    resource: &str,
+    joined: Joined,
+) -> Option<Begun> {
+    let Joined {
+        mut wire,
+        inputs,
+        member,
+        ..
+    } = joined;
+    let answer = timeout(ANSWER_LIMIT, answer(&mut wire)).await;
+    let Some(answer) = answer.ok().flatten() else {
+        leave(&inputs).await;
+        return None;
+    };
+    let (end, ends) = watch::channel(());
+    let id = key();
+    let session = Session {
+        ingress: ingress.to_owned(),
+        inputs: inputs.clone(),
+        _end: end,
+    };
+    ingresses.whip().sessions().insert(id.clone(), session);
+    let attended = Attended {
+        ingresses: ingresses.clone(),
+        ingress: ingress.to_owned(),
+        resource: resource.to_owned(),
+        id: id.clone(),
+        member,
+        inputs,
+    };
+    tokio::spawn(attended.run(wire, ends));
+    Some(Begun { id, answer })
 }
 
 /// A session that runs.
@@ -215,7 +130,7 @@ struct Attended {
     ingress: String,
     resource: String,
     id: String,
-    member: std::sync::Arc<crate::hall::Member>,
+    member: Arc<Member>,
     inputs: mpsc::Sender<Input>,
 }
 
@@ -295,7 +210,7 @@ fn of_server(message: signal_request::Message) -> Input {
 }
 
 /// Announces a track for each m-line of an offer.
-fn tracks(info: &IngressInfo, offer: &str) -> Vec<AddTrackRequest> {
+pub(crate) fn tracks(info: &IngressInfo, offer: &str) -> Vec<AddTrackRequest> {
     let track = |kind: &str, nth: usize| {
         let (r#type, (name, source)) = match kind {
             "audio" => (TrackType::Audio, audio_of(info)),

@@ -6,7 +6,6 @@ use super::exchange::Format;
 use super::json::schema;
 use super::method::{Method, RoomMethod};
 use super::{Code, Rooms, ServiceError, Services};
-use crate::egress::plan;
 use crate::limits;
 use crate::token::{Grants, VideoGrant};
 
@@ -187,7 +186,6 @@ impl Call<'_> {
 }
 
 fn check_new_room(request: &lk::CreateRoomRequest) -> Result<(), ServiceError> {
-    check_egress(request)?;
     if request.name.len() > limits::ROOM_NAME {
         let text = format!(
             "room name length exceeds limits: max length {}",
@@ -200,16 +198,6 @@ fn check_new_room(request: &lk::CreateRoomRequest) -> Result<(), ServiceError> {
         check_metadata(&agent.metadata)?;
         check_attributes(&agent.attributes)
     })
-}
-
-/// Checks what a new room records by itself.
-fn check_egress(request: &lk::CreateRoomRequest) -> Result<(), ServiceError> {
-    let room = request
-        .egress
-        .as_ref()
-        .and_then(|egress| egress.room.clone());
-    let room = room.map(lk::egress_info::Request::RoomComposite);
-    room.map_or(Ok(()), |request| plan(&request).map(drop))
 }
 
 fn check_participant(request: &lk::UpdateParticipantRequest) -> Result<(), ServiceError> {

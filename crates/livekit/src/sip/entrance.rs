@@ -95,9 +95,8 @@ impl Entrance for IncomingEntrance {
         let choice = self.choice(caller.pin.as_deref());
         let choice = choice.ok_or(EntranceError::Pin)?;
         let means = self.sip.means().ok_or(EntranceError::Ended)?;
-        let door = means.door.upgrade().ok_or(EntranceError::Ended)?;
         let name = choice.room.name();
-        let hall = door.hall_for_call(&name, choice.room_config.as_ref());
+        let hall = means.halls.open(&name, choice.room_config.as_ref());
         let hall = hall.map_err(|error| {
             tracing::warn!(room = name, "a telephone is not let in: {error}");
             EntranceError::Ended

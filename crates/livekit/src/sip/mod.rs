@@ -15,7 +15,7 @@ use portunus_audio::AudioThreads;
 use portunus_media::MediaPlane;
 use portunus_telephony::{DialId, Entrance, IncomingCall, Reception, Telephone, Telephony};
 
-use crate::door::Door;
+use crate::hall::Halls;
 use crate::ids::IdKind;
 use crate::services::{Answer, Code, ServiceError, SipAnswer, SipRequest};
 use dispatch::choices;
@@ -42,7 +42,7 @@ pub(crate) struct Means {
     pub(crate) audio: AudioThreads,
     pub(crate) telephony: Telephony,
     pub(crate) media: MediaPlane,
-    pub(crate) door: Weak<Door>,
+    pub(crate) halls: Arc<dyn Halls>,
 }
 
 /// The trunks, rules and calls of a server; cheap to clone.
@@ -328,12 +328,19 @@ impl Sip {
     }
 }
 
-/// The receiver of calls. It holds the door weakly, because the door holds the telephones.
-pub(crate) struct Receiver(pub(crate) Weak<Door>);
+/// The receiver of calls. It keeps nothing, because the trunks keep the telephones, which keep it.
+pub(crate) struct Receiver(Weak<Shared>);
+
+impl Sip {
+    /// Returns the receiver of calls.
+    pub(crate) fn receiver(&self) -> Receiver {
+        Receiver(Arc::downgrade(&self.0))
+    }
+}
 
 impl Reception for Receiver {
     fn receive(&self, call: &IncomingCall) -> Option<Arc<dyn Entrance>> {
-        let sip = self.0.upgrade()?.sip.clone();
+        let sip = Sip(self.0.upgrade()?);
         let choices = choices(&sip.registry().rules, call);
         let entrance = IncomingEntrance {
             sip,
@@ -344,9 +351,9 @@ impl Reception for Receiver {
     }
 
     fn entrance(&self, room: &str) -> Option<Arc<dyn Entrance>> {
-        let door = self.0.upgrade()?;
-        let hall = door.hall(room).ok()?;
-        Some(Arc::new(by_name(door.sip.clone(), &hall)))
+        let sip = Sip(self.0.upgrade()?);
+        let hall = sip.means()?.halls.find(room)?;
+        Some(Arc::new(by_name(sip, &hall)))
     }
 }
 

@@ -54,8 +54,8 @@ impl Sip {
         let telephone = self.telephone()?;
         let unready = || error(Code::Unavailable, "the server is starting");
         let means = self.means().ok_or_else(unready)?;
-        let door = means.door.upgrade().ok_or_else(unready)?;
-        let hall = door.hall_for_guest(&request.room_name)?;
+        let hall = means.halls.open(&request.room_name, None);
+        let hall = hall.map_err(|reason| error(Code::InvalidArgument, reason))?;
         let call_id = IdKind::SipCall.random();
         let identity = match request.participant_identity.is_empty() {
             true => format!("sip_{}", request.sip_call_to),
