@@ -69,7 +69,6 @@ rtmp_ports = 1
 rtmp_host = "127.0.0.1"
 [recording]
 dir = "${folder}"
-keep_free_mb = 0
 [sip]
 listen = ["udp:${sipPort}"]
 local_ip = "127.0.0.1"`);
