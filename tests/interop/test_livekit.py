@@ -42,9 +42,11 @@ class ServerSdk(unittest.IsolatedAsyncioTestCase):
             await self.api.room.delete_room(api.DeleteRoomRequest(room="py"))
         self.assertEqual(raised.exception.code, api.TwirpErrorCode.NOT_FOUND)
 
-    async def test_services_that_are_not_there(self):
+    async def test_methods_that_are_not_there(self):
+        listed = await self.api.egress.list_egress(api.ListEgressRequest())
+        self.assertEqual(len(listed.items), 0)
         with self.assertRaises(api.TwirpError) as raised:
-            await self.api.egress.list_egress(api.ListEgressRequest())
+            await self.api.egress.start_web_egress(api.WebEgressRequest(url="https://example.org"))
         self.assertEqual(raised.exception.code, api.TwirpErrorCode.UNIMPLEMENTED)
 
     async def test_a_token_opens_the_door(self):

@@ -10,7 +10,7 @@ export const KNOWN = [
   { session: 'workers', step: 'delete', path: 'body.state.jobs.*', reason: 'the jobs of a dispatch that ends are those that it had. LiveKit leaves out what began a moment ago' },
   { session: 'routes', step: '(/twirp/livekit.Nothing/.*|/twirp|get /(settings/regions|nothing))', reason: 'the text of a 404 is that of Twirp, or empty, instead of that of Go' },
   { session: 'routes', step: '(preflight|cross-origin)', path: 'access-control-.*', reason: 'all origins, methods and headers are allowed by asterisks instead of echoes' },
-  { session: 'routes', step: '(Egress|Ingress|SIP)/.*', path: 'status', reason: 'services that do not exist are unimplemented (501). LiveKit has them, without Redis they are internal errors (500) or time out' },
+  { session: 'routes', step: '(Egress|Ingress|SIP)/.*', reason: 'these services are in this server. LiveKit has them as programs of their own: without Redis they are internal errors (500) or time out' },
   { path: 'join.0.server(Version|Info.version)', reason: 'the version of LiveKit whose protocol this is' },
   { path: 'join.0.iceServers', reason: 'LiveKit names public STUN servers; here clients get the TURN server of this server if there is one' },
   { path: 'join.0.(room.numParticipants|participant.state|participant.version|otherParticipants.*version)', reason: 'a participant counts and is JOINED in its own `join`; versions count from another start' },

@@ -7,6 +7,8 @@ use std::time::Duration;
 use portunus_config::{Configuration, Protocol, Secret, Section};
 use serde::{Deserialize, Serialize};
 
+use crate::egress::EgressConfig;
+use crate::ingress::IngressConfig;
 use crate::webhook::{MAX_URLS, WebhookConfig};
 
 /// The port of `livekit-server`, which SDKs expect.
@@ -43,8 +45,14 @@ pub struct LiveKitConfig {
     pub max_participants: usize,
     /// The most open connections.
     pub max_connections: usize,
+    /// The program ffmpeg: a name in PATH, or a path.
+    pub ffmpeg: String,
     /// The webhooks.
     pub webhook: WebhookConfig,
+    /// Recordings and streams.
+    pub egress: EgressConfig,
+    /// Media that comes in.
+    pub ingress: IngressConfig,
 }
 
 impl Default for LiveKitConfig {
@@ -62,7 +70,10 @@ impl Default for LiveKitConfig {
             ice_servers: Vec::new(),
             max_participants: 100_000,
             max_connections: 100_000,
+            ffmpeg: "ffmpeg".to_owned(),
             webhook: WebhookConfig::default(),
+            egress: EgressConfig::default(),
+            ingress: IngressConfig::default(),
         }
     }
 }
@@ -119,6 +130,8 @@ impl LiveKitConfig {
 }
 
 impl Configuration for LiveKitConfig {
+    const LIVE: &'static [&'static str] = &["keys", "webhook"];
+
     fn read(section: &mut Section<'_>) -> Self {
         let livekit: Self = section.keys();
         let is_filled = |(key, secret): (&String, &Secret)| !key.is_empty() && !secret.is_empty();
@@ -152,6 +165,21 @@ impl Configuration for LiveKitConfig {
         );
         section.range("max_participants", livekit.max_participants, 1..=10_000_000);
         section.range("max_connections", livekit.max_connections, 1..=1_000_000);
+        let text = "expected the name or the path of a program";
+        section.require(&["ffmpeg"], !livekit.ffmpeg.is_empty(), text);
+        let (egress, ingress) = (&livekit.egress, &livekit.ingress);
+        let is_named = !egress.dir.as_os_str().is_empty();
+        section.require(&["egress"], is_named, "dir is the name of a folder");
+        let text = "stream_restarts is from 0 to 1,000";
+        section.require(&["egress"], egress.stream_restarts <= 1_000, text);
+        let last = ingress.rtmp_port.checked_add(ingress.rtmp_ports);
+        let text = "rtmp_ports is 1 at least, and the last port 65,535 at most";
+        let fits = ingress.rtmp_ports > 0 && last.is_some();
+        section.require(&["ingress"], fits, text);
+        if livekit.is_on() && ingress.rtmp_port > 0 && fits {
+            let ports = ingress.rtmp_port..=ingress.rtmp_port + (ingress.rtmp_ports - 1);
+            section.listens("ingress", Protocol::Tcp, &[], ports);
+        }
         livekit
     }
 }

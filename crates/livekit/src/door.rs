@@ -2,24 +2,32 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use livekit_protocol::{RoomEndReason, SyncState};
-use portunus_core::{Credentials, Gateway, Requester};
+use livekit_protocol::{RoomConfiguration, RoomEndReason, SyncState};
+use portunus_audio::AudioThreads;
+use portunus_core::{Credentials, Gateway, Purse, Requester};
+use portunus_record::Whose;
 use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
+use portunus_telephony::Telephony;
 use tokio::sync::oneshot;
 
 use crate::agents::Agents;
 use crate::config::LiveKitConfig;
-use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms};
+use crate::egress::{self, Egresses};
+use crate::hall::{Event, Hall, Halls, Reports, RoomOptions, Setup, now_ms, watch_others};
+use crate::ingress::{self, Ingresses};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::limits;
-use crate::plugin::{LiveKitPlugin, SharedPlugin};
+use crate::plugin::{LiveKitPlugin, PACKAGE, SharedPlugin};
 use crate::refusals::Refusals;
 use crate::session::{JoinError, Joined, Joining, Permissions, server_info};
+use crate::sip::{self, Sip};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
-use crate::webhook::Webhooks;
+use crate::webhook::{WebhookConfig, Webhooks};
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
 const MAX_NAME: usize = 256;
@@ -27,12 +35,25 @@ const MAX_NAME: usize = 256;
 /// The most publishers of a room that this door makes.
 const MAX_PUBLISHERS: u64 = 1_000_000;
 
+/// What a door may use of the server besides its gateway.
+#[derive(Debug, Clone, Default)]
+pub struct Means {
+    /// The program that composes recordings of a room, as `portunus recordings compose` does. `None`
+    /// disables egresses of whole rooms.
+    pub composer: Option<PathBuf>,
+    /// The threads that mix rooms for telephones, and the telephones. `None` disables telephones.
+    pub telephones: Option<(AudioThreads, Telephony)>,
+}
+
 /// The state that all connections share.
 pub(crate) struct Door {
     pub(crate) config: LiveKitConfig,
     pub(crate) keys: Keys,
-    webhooks: OnceLock<Webhooks>,
+    webhooks: Webhooks,
     pub(crate) agents: Agents,
+    pub(crate) egresses: Egresses,
+    pub(crate) ingresses: Ingresses,
+    pub(crate) sip: Sip,
     pub(crate) rooms: Rooms,
     /// The bad input.
     pub(crate) refusals: Arc<Refusals>,
@@ -99,11 +120,41 @@ pub(crate) enum Resumed {
     Gone,
 }
 
+/// The rooms of a door, which this does not keep.
+#[derive(Debug)]
+struct HallsOf(Weak<Door>);
+
+impl Halls for HallsOf {
+    fn find(&self, name: &str) -> Option<Arc<Hall>> {
+        self.0.upgrade()?.hall(name).ok()
+    }
+
+    fn open(
+        &self,
+        name: &str,
+        configuration: Option<&RoomConfiguration>,
+    ) -> Result<Arc<Hall>, String> {
+        let door = self.0.upgrade().ok_or("the server ends")?;
+        let options = || {
+            let options = RoomOptions::new(&door.config);
+            match configuration {
+                Some(configuration) => options.with_configuration(configuration),
+                None => options,
+            }
+        };
+        let hall = door.hall_with(name, Some(&options));
+        hall.map_err(|error| error.to_string())
+    }
+}
+
 impl Door {
     pub(crate) fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
         let keys = Keys::new(config.keys.clone());
         Door {
-            webhooks: OnceLock::new(),
+            webhooks: Webhooks::default(),
+            egresses: Egresses::default(),
+            ingresses: Ingresses::default(),
+            sip: Sip::default(),
             agents: Agents::new(keys.clone(), server_info()),
             keys,
             config,
@@ -121,12 +172,56 @@ impl Door {
     }
 
     /// Lets clients in from now on.
-    pub(crate) fn open(&self, gateway: Gateway) {
+    pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) {
+        let halls: Arc<dyn Halls> = Arc::new(HallsOf(Arc::downgrade(self)));
+        let facts = gateway.facts();
+        let recorder = facts.recorder.in_folder(&self.config.egress.dir);
+        let (media, ffmpeg) = (gateway.media().clone(), self.config.ffmpeg.clone());
+        let address = facts.public_ips.first().copied().or(facts.local_ip);
+        self.egresses.open(egress::Means {
+            config: self.config.egress.clone(),
+            ffmpeg: ffmpeg.clone(),
+            composer: means.composer,
+            media: media.clone(),
+            recorder: recorder.on_behalf_of(Whose {
+                plugin: PACKAGE,
+                room: None,
+            }),
+            webhooks: self.webhooks.clone(),
+            halls: halls.clone(),
+        });
+        self.ingresses.open(ingress::Means {
+            config: self.config.ingress.clone(),
+            ffmpeg,
+            address: address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+            port: self.config.port,
+            tls: self.config.tls,
+            media: media.clone(),
+            webhooks: self.webhooks.clone(),
+            halls: halls.clone(),
+        });
+        if let Some((audio, telephony)) = means.telephones {
+            self.sip.open(sip::Means {
+                audio,
+                telephony,
+                media,
+                halls,
+            });
+        }
         // It is opened once.
         let _ = self.gateway.set(gateway);
-        match Webhooks::start(&self.config.webhook, &self.keys) {
-            Ok(webhooks) => drop(self.webhooks.set(webhooks)),
-            Err(error) => tracing::error!("there are no webhooks of LiveKit: {error}"),
+        self.set_webhooks(&self.config.webhook);
+    }
+
+    /// Takes other keys and webhooks over.
+    pub(crate) fn configure(&self, config: &LiveKitConfig) {
+        self.keys.replace(config.keys.clone());
+        self.set_webhooks(&config.webhook);
+    }
+
+    fn set_webhooks(&self, config: &WebhookConfig) {
+        if let Err(error) = self.webhooks.configure(config, &self.keys) {
+            tracing::error!("there are no webhooks of LiveKit: {error}");
         }
     }
 
@@ -158,6 +253,13 @@ impl Door {
         };
         let counted = self.gateway()?.count_request(requester, nobody);
         counted.map_err(|error| EntryError::TooMany(error.to_string()))
+    }
+
+    /// Returns the purse that pays for the requests of a client.
+    pub(crate) fn purse_of(&self, requester: Requester) -> Purse {
+        let gateway = self.gateway.get();
+        let purse = gateway.map(|gateway| gateway.memory().purse(requester.address()));
+        purse.unwrap_or_default()
     }
 
     /// Verifies a token.
@@ -358,18 +460,20 @@ impl Door {
             (None, Some(options)) => (rooms.create(name, settings(name))?, options()),
             (None, None) => return Err(EntryError::NoRoom),
         };
-        let webhooks = self.webhooks.get().cloned().unwrap_or_default();
         let setup = Setup {
             is_own,
             has_numbers: rooms.has_numbers(),
             options,
             refusals: self.refusals.clone(),
             reports: Reports {
-                webhooks,
+                webhooks: self.webhooks.clone(),
                 agents: self.agents.clone(),
+                egresses: Arc::new(self.egresses.clone()),
             },
         };
+        let changes = room.lock().changes();
         let hall = Arc::new(Hall::new(name, room, setup));
+        tokio::spawn(watch_others(Arc::downgrade(&hall), changes));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
     }

@@ -64,6 +64,11 @@ impl Frame {
         }
     }
 
+    /// Returns the message.
+    pub fn message(&self) -> Option<&signal_response::Message> {
+        self.response.message.as_ref()
+    }
+
     /// Returns the frame's content.
     pub fn content(&self, form: Form) -> Bytes {
         match form {

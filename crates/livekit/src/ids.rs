@@ -23,6 +23,20 @@ pub enum IdKind {
     Job,
     /// A dispatch of agents.
     Dispatch,
+    /// An egress.
+    Egress,
+    /// An ingress.
+    Ingress,
+    /// The session of an ingress.
+    IngressSession,
+    /// A trunk of telephones.
+    Trunk,
+    /// A rule for calls that come in.
+    DispatchRule,
+    /// A call.
+    SipCall,
+    /// A transfer of a call.
+    SipTransfer,
 }
 
 impl IdKind {
@@ -35,6 +49,13 @@ impl IdKind {
             IdKind::Worker => "AW_",
             IdKind::Job => "AJ_",
             IdKind::Dispatch => "AD_",
+            IdKind::Egress => "EG_",
+            IdKind::Ingress => "IN_",
+            IdKind::IngressSession => "RS_",
+            IdKind::Trunk => "ST_",
+            IdKind::DispatchRule => "SDR_",
+            IdKind::SipCall => "SCL_",
+            IdKind::SipTransfer => "STF_",
         }
     }
 

@@ -13,6 +13,9 @@
 //! | `services` | Twirp: rooms and participants, as server SDKs see them |
 //! | `agents` | workers of agents, their jobs and dispatches |
 //! | `webhook` | what happens in rooms, posted to URLs |
+//! | `egress` | recordings and streams that the services start |
+//! | `sip` | telephones: trunks, rules and calls |
+//! | `ingress`, `whip`, `guest` | media that comes by WHIP and by programs, and its participants |
 //! | `session` | one participant: its requests, its PeerConnections, its subscriptions |
 //! | `plugin`, `link` | the handles of participants |
 #![forbid(unsafe_code)]
@@ -26,10 +29,14 @@ mod agents;
 mod config;
 mod door;
 mod edge;
+mod egress;
+mod ffmpeg;
 mod frame;
+mod guest;
 mod hall;
 mod happening;
 mod ids;
+mod ingress;
 mod join_parameters;
 pub mod limits;
 mod link;
@@ -39,12 +46,17 @@ mod refusals;
 mod rpc;
 pub mod services;
 mod session;
+mod sip;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod token;
 mod webhook;
+mod whip;
 
 pub use config::{ClientIceServer, KeysError, LiveKitConfig};
+pub use door::Means;
+pub use egress::EgressConfig;
+pub use ingress::IngressConfig;
 pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;

@@ -9,7 +9,7 @@ use portunus_metrics::{MetricsPage, MetricsSource};
 use portunus_room::Rooms;
 
 use crate::config::LiveKitConfig;
-use crate::door::Door;
+use crate::door::{Door, Means};
 use crate::edge;
 
 /// How often rooms are looked for that nobody is in.
@@ -25,6 +25,7 @@ const HEARING: Duration = Duration::from_millis(400);
 #[derive(Debug, Clone)]
 pub struct LiveKit {
     door: Arc<Door>,
+    means: Means,
 }
 
 impl LiveKit {
@@ -32,7 +33,22 @@ impl LiveKit {
     pub fn new(config: LiveKitConfig, rooms: Rooms) -> Self {
         LiveKit {
             door: Arc::new(Door::new(config, rooms)),
+            means: Means::default(),
         }
+    }
+
+    /// Lets the door use more of the server. Telephones have to start after that.
+    #[must_use]
+    pub fn with(self, means: Means) -> Self {
+        if let Some((_, telephony)) = &means.telephones {
+            telephony.offer_reception(Arc::new(self.door.sip.receiver()));
+        }
+        LiveKit { means, ..self }
+    }
+
+    /// Takes API keys and webhooks of another configuration over.
+    pub fn configure(&self, config: &LiveKitConfig) {
+        self.door.configure(config);
     }
 
     /// Returns the plugin whose handles are the PeerConnections of participants. The gateway has
@@ -44,7 +60,7 @@ impl LiveKit {
     /// Opens the door. Returns its HTTP paths, whose requests have a
     /// [`Requester`](portunus_core::Requester) as extension.
     pub fn open(&self, gateway: Gateway) -> Router {
-        self.door.open(gateway);
+        self.door.open(gateway, self.means.clone());
         tokio::spawn(clean(Arc::downgrade(&self.door)));
         tokio::spawn(send_batches(Arc::downgrade(&self.door)));
         tokio::spawn(send_speakers(Arc::downgrade(&self.door)));

@@ -1,15 +1,31 @@
 //! The server of the LiveKit door.
 
 use portunus_api::ExtraServer;
+use portunus_audio::AudioThreads;
 use portunus_core::Gateway;
-use portunus_livekit::LiveKit;
+use portunus_livekit::{LiveKit, Means};
+use portunus_room::Rooms;
+use portunus_telephony::Telephony;
 
 use crate::config::Config;
 
 /// Its name.
 pub(crate) const LIVEKIT: &str = "livekit";
 
-/// Returns it. From now on the door lets clients in.
+/// Returns a door to the rooms of the server.
+pub(crate) fn door(
+    config: &Config,
+    rooms: Rooms,
+    telephones: (AudioThreads, Telephony),
+) -> LiveKit {
+    let means = Means {
+        composer: std::env::current_exe().ok(),
+        telephones: Some(telephones),
+    };
+    LiveKit::new(config.livekit.clone(), rooms).with(means)
+}
+
+/// Returns the door's server. From now on the door lets clients in.
 pub(crate) fn server(config: &Config, door: &LiveKit, gateway: &Gateway) -> ExtraServer {
     let livekit = &config.livekit;
     ExtraServer {

@@ -11,6 +11,7 @@ use portunus_core::{
     Gateway, JwtVerifier, PluginReloaded, Reloaded, Reloader, Reloading, StartedPlugin,
     certificate_expiry,
 };
+use portunus_livekit::LiveKit;
 use portunus_media::{MediaIdentity, MediaPlane};
 use tokio::sync::Mutex;
 
@@ -28,6 +29,8 @@ pub(crate) struct Reload {
     media: MediaPlane,
     transports: TransportsReload,
     log: LogReload,
+    /// `None` without LiveKit's protocol.
+    livekit: Option<LiveKit>,
     /// Serializes reloads.
     state: Mutex<State>,
 }
@@ -60,6 +63,7 @@ impl Reload {
         plugins: Vec<NamedPlugin>,
         (gateway, media): (Gateway, MediaPlane),
         (transports, log_control): (TransportsReload, LogReload),
+        livekit: Option<LiveKit>,
     ) -> Self {
         Reload {
             read,
@@ -67,6 +71,7 @@ impl Reload {
             media,
             transports,
             log: log_control,
+            livekit,
             state: Mutex::new(State {
                 running,
                 log,
@@ -142,6 +147,9 @@ impl Reload {
         }
         if self.transports.apply(transports) {
             reloaded.changed.push("tls: another certificate".to_owned());
+        }
+        if let Some(livekit) = &self.livekit {
+            livekit.configure(&config.livekit);
         }
         for new in config.plugins {
             let name = new.name();

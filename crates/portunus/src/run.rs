@@ -96,7 +96,12 @@ pub(crate) async fn run(
     TurnClients::start(&config.turn_client, &media).await?;
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
-    let rooms = Rooms::default();
+    let (rooms, telephony) = (Rooms::default(), Telephony::default());
+    // It receives calls, so it is there before telephones start.
+    let door = config.livekit.is_on().then(|| {
+        let telephones = (audio.clone(), telephony.clone());
+        livekit::door(&config, rooms.clone(), telephones)
+    });
     let bus = EventBus::new(&config.core.server_name, config.core.string_ids);
     tokio::spawn(publish_recordings(recorder.clone(), bus.clone()));
     let started = async {
@@ -110,7 +115,7 @@ pub(crate) async fn run(
             services: Services::default()
                 .with(audio.clone())
                 .with(rooms.clone())
-                .with(Telephony::default()),
+                .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
         let cluster = ClusterNode::start(&config.cluster).await?;
@@ -123,10 +128,6 @@ pub(crate) async fn run(
             return Err(error);
         }
     };
-    let door = config
-        .livekit
-        .is_on()
-        .then(|| LiveKit::new(config.livekit.clone(), rooms.clone()));
     let known = plugins.iter().map(|(_, it)| it.plugin.clone());
     let gateway = Gateway::new(
         config.core.clone(),
@@ -161,7 +162,8 @@ pub(crate) async fn run(
         audio: Some(audio),
     };
     let administration = Administration::new(gateway.clone(), options);
-    let doors = door.map(|door| livekit::server(&config, &door, &gateway));
+    let doors = door.as_ref();
+    let doors = doors.map(|door| livekit::server(&config, door, &gateway));
     let doors = doors.into_iter().collect();
     let started = Transports::start_with(config.api.clone(), administration, metrics, doors);
     let transports = match started.await {
@@ -188,6 +190,7 @@ pub(crate) async fn run(
         plugins,
         (gateway.clone(), media.clone()),
         (transports.reload().clone(), log.reload()),
+        door,
     ));
     gateway.set_reloader(&reload);
     signals.reload_by(reload);

@@ -17,6 +17,7 @@ pub struct Telephony(Arc<Offered>);
 struct Offered {
     audio_rooms: OnceLock<Arc<dyn AudioRooms>>,
     telephone: OnceLock<Arc<dyn Telephone>>,
+    reception: OnceLock<Arc<dyn Reception>>,
 }
 
 impl fmt::Debug for Offered {
@@ -24,6 +25,7 @@ impl fmt::Debug for Offered {
         f.debug_struct("Offered")
             .field("audio_rooms", &self.audio_rooms.get().is_some())
             .field("telephone", &self.telephone.get().is_some())
+            .field("reception", &self.reception.get().is_some())
             .finish()
     }
 }
@@ -43,6 +45,23 @@ impl Telephony {
     /// Offers a telephone. A second offer has no effect.
     pub fn offer_telephone(&self, telephone: Arc<dyn Telephone>) {
         let _ = self.0.telephone.set(telephone);
+    }
+
+    /// Offers a reception. It has to be there before the telephone starts. A second offer has no
+    /// effect.
+    pub fn offer_reception(&self, reception: Arc<dyn Reception>) {
+        let _ = self.0.reception.set(reception);
+    }
+
+    /// Returns the reception, if there is one.
+    pub fn reception(&self) -> Option<&Arc<dyn Reception>> {
+        self.0.reception.get()
+    }
+
+    /// Returns the entrance of the room with this id: an audio room, or else one of the reception.
+    pub fn entrance(&self, room: &str) -> Option<Arc<dyn Entrance>> {
+        let audio_room = self.audio_rooms().and_then(|rooms| rooms.entrance(room));
+        audio_room.or_else(|| self.reception()?.entrance(room))
     }
 
     /// Returns the telephone, if a plugin has offered one.
@@ -75,6 +94,8 @@ pub trait Entrance: Send + Sync + fmt::Debug {
 /// A caller on a telephone.
 #[derive(Debug)]
 pub struct Caller {
+    /// Its call.
+    pub call: DialId,
     /// The name that others see.
     pub display: Option<String>,
     /// The media: an audio leg whose far end is known. The room routes its mix into it.
@@ -127,6 +148,9 @@ pub trait Staying: Send + Sync + fmt::Debug {
 
     /// Changes the codec in both directions.
     fn set_codec(&self, codec: AudioCodec);
+
+    /// Takes a key that the caller has pressed.
+    fn key(&self, _key: char) {}
 }
 
 impl Stay {
@@ -149,6 +173,11 @@ impl Stay {
     pub fn set_codec(&self, codec: AudioCodec) {
         self.0.set_codec(codec);
     }
+
+    /// Takes a key that the caller has pressed.
+    pub fn key(&self, key: char) {
+        self.0.key(key);
+    }
 }
 
 /// Calls telephones.
@@ -158,6 +187,20 @@ pub trait Telephone: Send + Sync {
 
     /// Ends a call of [`Telephone::dial`]. Returns false if there is no such call.
     fn end(&self, call: DialId) -> bool;
+
+    /// Adds a trunk, or replaces the one of its name. Calls go on.
+    fn set_trunk(&self, trunk: PhoneTrunk) -> Result<(), DialError> {
+        Err(DialError::NoTrunk(trunk.name))
+    }
+
+    /// Removes a trunk of [`Telephone::set_trunk`]. Calls go on.
+    fn remove_trunk(&self, _name: &str) {}
+
+    /// Asks the far end of a call to call somebody else (REFER, RFC 3515): a `sip:` or `tel:` URI.
+    /// The call ends once the far end has done so. Returns false if there is no such call.
+    fn transfer(&self, _call: DialId, _to: &str) -> bool {
+        false
+    }
 }
 
 /// A call to a telephone.
@@ -214,4 +257,53 @@ pub enum DialError {
     /// Another fault, such as no free media ports.
     #[error("{0}")]
     Fault(String),
+}
+
+/// A trunk that is set while the server runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PhoneTrunk {
+    /// Its name, which no other trunk has.
+    pub name: String,
+    /// The addresses and networks that call, such as `192.0.2.0/24`. Empty if it does not call.
+    pub from: Vec<String>,
+    /// The user of its digest when it calls. Empty if its address is enough.
+    pub caller_user: String,
+    /// The password of that user.
+    pub caller_password: String,
+    /// The numbers that may be called by it. Empty means all.
+    pub called: Vec<String>,
+    /// The numbers that may call. Empty means all.
+    pub callers: Vec<String>,
+    /// The server to call telephones by: a `sip:` URI. Empty disables it.
+    pub server: String,
+    /// The calling identity: a `sip:` URI. Needed with a server.
+    pub identity: String,
+    /// The user of the digest to the server. Empty for that of the identity.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+    /// The maximum number of calls, in both directions.
+    pub max_calls: usize,
+}
+
+/// A call that a [`PhoneTrunk`] brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncomingCall {
+    /// The name of the trunk.
+    pub trunk: String,
+    /// The called number.
+    pub called: String,
+    /// The number of the caller, if it shows one.
+    pub caller: Option<String>,
+    /// The Call-ID.
+    pub call_id: String,
+}
+
+/// The receiver of the calls of all [`PhoneTrunk`]s, whose rooms other trunks call as well.
+pub trait Reception: Send + Sync {
+    /// Returns the entrance for a call, or `None` to refuse it.
+    fn receive(&self, call: &IncomingCall) -> Option<Arc<dyn Entrance>>;
+
+    /// Returns the entrance of the room with this name, or `None` if there is no such room.
+    fn entrance(&self, room: &str) -> Option<Arc<dyn Entrance>>;
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::trunk::TrunkConfig;
+use crate::trunk::{PhoneTrunks, TrunkConfig};
 use portunus_core::configuration::{Configuration, PortRange, Probe, Protocol, Section};
 use portunus_core::media::ingest::{IngestError, interface_address, probe_interface};
 use portunus_core::{Network, Networks, certificate_expiry};
@@ -101,6 +101,12 @@ pub struct SipConfig {
     /// The networks for SIP and RTP: those of the server.
     #[serde(skip)]
     pub outgoing: Networks,
+    /// The trunks that are set while the server runs.
+    #[serde(skip)]
+    pub(crate) phone_trunks: PhoneTrunks,
+    /// Whether trunks may be set while the server runs.
+    #[serde(skip)]
+    pub(crate) has_reception: bool,
 }
 
 impl Default for SipConfig {
@@ -139,6 +145,8 @@ impl Default for SipConfig {
             trunks: Vec::new(),
             events: true,
             outgoing: Networks::default(),
+            phone_trunks: PhoneTrunks::default(),
+            has_reception: false,
         }
     }
 }

@@ -54,9 +54,12 @@ impl SipConfig {
         };
         let limits = Limits::default();
         let (networks, trunks) = (self.outgoing.clone(), self.trunks.clone());
+        let phone_trunks = self.phone_trunks.clone();
         Options {
             allow: Allow::new(move |address| {
-                networks.allow(address) || trunks.iter().any(|trunk| trunk.is_at(address))
+                networks.allow(address)
+                    || trunks.iter().any(|trunk| trunk.is_at(address))
+                    || phone_trunks.are_at(address)
             }),
             direct: self.direct_callers.iter().map(Network::parts).collect(),
             user_agent: self.user_agent.clone(),
@@ -71,7 +74,7 @@ impl SipConfig {
                 trusted: self.trunks.iter().flat_map(TrunkConfig::networks).collect(),
                 ..limits
             },
-            strangers: !self.trunks.is_empty(),
+            strangers: self.has_reception || !self.trunks.is_empty(),
             session: SessionTimer {
                 offer: Some(self.session_expires).filter(|expires| !expires.is_zero()),
                 min: MIN_SESSION,

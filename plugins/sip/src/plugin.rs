@@ -72,14 +72,18 @@ impl Sip {
         } = context;
         let audio = services.get::<AudioThreads>()?.clone();
         let telephony = services.get::<Telephony>()?.clone();
-        let config = SipConfig { outgoing, ..config };
+        let config = SipConfig {
+            outgoing,
+            has_reception: telephony.reception().is_some(),
+            ..config
+        };
         let (endpoint, events) = Endpoint::start(config.endpoint())?;
         let expiry = config.certificate_expiry();
         let (media, news) =
             MediaContext::new(&config, (media, Some(audio.clone())), config.local_ip);
         let asked = endpoint.clone();
         let commands: Commands = Arc::new(move |command| asked.command(command));
-        let trunks = match config.trunks.is_empty() {
+        let trunks = match config.trunks.is_empty() && !config.has_reception {
             true => None,
             false => {
                 let means = TrunkMeans {

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use portunus_sip::agent::{CallId, Command};
-use portunus_telephony::{DialError, DialId, Dialled, Telephone};
+use portunus_telephony::{DialError, DialId, Dialled, PhoneTrunk, Telephone};
 
 use crate::commands::Commands;
 use crate::shared::Shared;
@@ -29,5 +29,25 @@ impl Telephone for Switchboard {
             headers: Vec::new(),
         });
         true
+    }
+
+    fn set_trunk(&self, trunk: PhoneTrunk) -> Result<(), DialError> {
+        let gone = || DialError::NoTrunk(String::new());
+        let shared = self.shared.upgrade().ok_or_else(gone)?;
+        let mut trunks = shared.trunks().ok_or_else(gone)?;
+        trunks.set(trunk)
+    }
+
+    fn remove_trunk(&self, name: &str) {
+        let shared = self.shared.upgrade();
+        if let Some(mut trunks) = shared.as_ref().and_then(|shared| shared.trunks()) {
+            trunks.remove(name);
+        }
+    }
+
+    fn transfer(&self, call: DialId, to: &str) -> bool {
+        let shared = self.shared.upgrade();
+        let trunks = shared.as_ref().and_then(|shared| shared.trunks());
+        trunks.is_some_and(|trunks| trunks.transfer(call, to))
     }
 }

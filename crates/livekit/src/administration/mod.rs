@@ -7,15 +7,65 @@ use std::sync::Arc;
 
 use livekit_protocol as lk;
 use livekit_protocol::{data_packet, signal_request, signal_response};
+use portunus_core::{Purse, Requester};
 use portunus_room::CreateError;
 use prost::Message;
 
 use crate::door::{Door, EntryError};
+use crate::egress::plan;
 use crate::hall::{Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
-use crate::services::{Answer, Code, Rooms, ServiceError};
+use crate::services::{
+    Answer, Code, EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, Rooms, ServiceError,
+    Services, SipAnswer, SipRequest,
+};
+
+impl Services for Door {
+    fn purse(&self, requester: Requester) -> Purse {
+        self.purse_of(requester)
+    }
+
+    async fn egress(&self, request: EgressRequest) -> Answer<EgressAnswer> {
+        let egresses = &self.egresses;
+        let info = match request {
+            EgressRequest::Start { room, request } => {
+                let plan = plan(&request)?;
+                let hall = self.hall(&room)?;
+                egresses.start(&hall, *request, plan)?
+            }
+            EgressRequest::UpdateLayout(request) => egresses.update_layout(request)?,
+            EgressRequest::UpdateStream(request) => egresses.update_stream(request)?,
+            EgressRequest::Stop(request) => egresses.stop(&request.egress_id)?,
+            EgressRequest::List(request) => {
+                return Ok(EgressAnswer::List(egresses.find(&request)));
+            }
+        };
+        Ok(EgressAnswer::Info(Box::new(info)))
+    }
+
+    async fn ingress(&self, request: IngressRequest) -> Answer<IngressAnswer> {
+        let ingresses = &self.ingresses;
+        let info = match request {
+            IngressRequest::Create(request) => ingresses.create(*request)?,
+            IngressRequest::Update(request) => ingresses.update(*request)?,
+            IngressRequest::Delete(request) => ingresses.delete(&request.ingress_id)?,
+            IngressRequest::List(request) => {
+                return Ok(IngressAnswer::List(ingresses.find(&request)));
+            }
+        };
+        Ok(IngressAnswer::Info(Box::new(info)))
+    }
+
+    async fn sip(&self, request: SipRequest) -> Answer<SipAnswer> {
+        self.sip.serve(request).await
+    }
+}
 
 impl Rooms for Door {
     async fn create_room(&self, request: lk::CreateRoomRequest) -> Answer<lk::Room> {
+        let composite = request.egress.as_ref().and_then(|it| it.room.clone());
+        if let Some(composite) = composite {
+            plan(&lk::egress_info::Request::RoomComposite(composite))?;
+        }
         let options = || RoomOptions::new(&self.config).with_request(&request);
         let hall = self.hall_with(&request.name, Some(&options))?;
         hall.options().update(&request);

@@ -3,6 +3,7 @@
 mod agent;
 mod cors;
 mod socket;
+mod whip;
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use axum::extract::{Extension, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, patch, post};
 use portunus_core::Requester;
 use tower::ServiceExt;
 
@@ -32,6 +33,9 @@ pub(crate) fn router(door: Arc<Door>) -> Router {
         .route("/rtc/validate", get(validate))
         .route("/agent", get(agent::agent))
         .route("/rtc/v1/validate", get(validate))
+        .route("/w", post(whip::begin_as_bearer))
+        .route("/w/{key}", post(whip::begin_at_path))
+        .route("/w/sessions/{id}", patch(whip::trickle).delete(whip::end))
         .with_state(door.clone());
     let keys = door.keys.clone();
     let router = router.merge(services::router(door, move || keys.clone()));
@@ -80,6 +84,12 @@ impl IntoResponse for EntryError {
     }
 }
 
+/// Returns who makes a request.
+fn requester(extension: Option<Extension<Requester>>) -> Requester {
+    let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
+    extension.map_or_else(nowhere, |Extension(requester)| requester)
+}
+
 /// Whether a request is for the signalling with one PeerConnection.
 fn is_v1(uri: &Uri) -> bool {
     uri.path().starts_with("/rtc/v1")
@@ -109,8 +119,7 @@ async fn rtc(
         return StatusCode::NOT_FOUND.into_response();
     };
     let query = uri.query().unwrap_or_default();
-    let nowhere = || Requester::at(std::net::Ipv4Addr::UNSPECIFIED.into(), false);
-    let requester = requester.map_or_else(nowhere, |Extension(requester)| requester);
+    let requester = self::requester(requester);
     let admitted = door
         .count(requester)
         .and_then(|()| token(&headers, query))

@@ -56,7 +56,7 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                 Ok(request) => {
                     let input = Input {
                         request,
-                        generation,
+                        generation: Some(generation),
                         _paid: paid,
                     };
                     // A full queue slows the client down.

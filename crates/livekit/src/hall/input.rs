@@ -7,11 +7,12 @@ use tokio::sync::oneshot;
 use super::member::Role;
 use super::out::Wire;
 
-/// A request of the client, with the number of the connection that it came by.
+/// A request of the client.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) request: SignalRequest,
-    pub(crate) generation: u64,
+    /// The number of the connection that it came by. `None` if it is the server's own.
+    pub(crate) generation: Option<u64>,
     /// Pays for the request until it is served.
     pub(crate) _paid: Share,
 }
@@ -21,7 +22,7 @@ impl Input {
     pub(crate) fn of_server(request: SignalRequest) -> Self {
         Input {
             request,
-            generation: 0,
+            generation: None,
             _paid: Share::default(),
         }
     }

@@ -7,10 +7,12 @@ mod data;
 mod data_track;
 mod data_tracks;
 mod departed;
+mod directory;
 mod input;
 mod member;
 mod messages;
 mod options;
+mod others;
 mod out;
 mod packets;
 mod people;
@@ -38,10 +40,13 @@ pub(crate) use data::signed_packet;
 pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
+pub(crate) use directory::Halls;
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
 pub(crate) use options::RoomOptions;
+use others::Others;
+pub(crate) use others::watch_others;
 pub(crate) use out::Wire;
 pub(crate) use packets::Packet;
 use packets::Packets;
@@ -87,6 +92,8 @@ pub(crate) struct Hall {
     batch: Mutex<Batch>,
     /// Who has left.
     departed: Mutex<Departed>,
+    /// The participants without a client of this door that webhooks know of.
+    others: Mutex<Others>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -136,6 +143,7 @@ impl Hall {
             speakers: Mutex::default(),
             batch: Mutex::default(),
             departed: Mutex::default(),
+            others: Mutex::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use livekit_protocol::{CreateRoomRequest, Room, RoomAgentDispatch, RoomConfiguration};
+use livekit_protocol::{CreateRoomRequest, Room, RoomAgentDispatch, RoomConfiguration, RoomEgress};
 
 use crate::config::LiveKitConfig;
 
@@ -21,6 +21,8 @@ pub(crate) struct RoomOptions {
     pub(crate) agents: Vec<RoomAgentDispatch>,
     /// Whether sound and picture of a publisher play in sync.
     pub(crate) sync_streams: bool,
+    /// What is recorded by itself.
+    pub(crate) egress: Option<RoomEgress>,
 }
 
 impl RoomOptions {
@@ -33,6 +35,7 @@ impl RoomOptions {
             metadata: String::new(),
             agents: Vec::new(),
             sync_streams: false,
+            egress: None,
         }
     }
 
@@ -44,6 +47,7 @@ impl RoomOptions {
         self.metadata.clone_from(&request.metadata);
         self.agents.clone_from(&request.agents);
         self.sync_streams = request.sync_streams;
+        self.egress.clone_from(&request.egress);
         self
     }
 
@@ -69,6 +73,7 @@ impl RoomOptions {
             metadata: configuration.metadata.clone(),
             agents: configuration.agents.clone(),
             sync_streams: configuration.sync_streams,
+            egress: configuration.egress.clone(),
             ..CreateRoomRequest::default()
         })
     }

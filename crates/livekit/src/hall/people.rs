@@ -32,6 +32,8 @@ pub(crate) struct Person {
     pub(crate) sid: String,
     /// Its client, if it is of this door.
     pub(crate) member: Option<Arc<Member>>,
+    /// Its identity, if it is not its id in the room. That of a client is known by the client.
+    pub(crate) identity: Option<String>,
     /// Its state.
     pub(crate) state: participant_info::State,
     /// When it joined, in ms since 1970.
@@ -71,11 +73,26 @@ impl Person {
         }
     }
 
+    /// Returns a participant without a client that the services bring.
+    pub(crate) fn guest(
+        identity: String,
+        kind: participant_info::Kind,
+        attributes: HashMap<String, String>,
+    ) -> Self {
+        Person {
+            identity: Some(identity),
+            kind,
+            attributes,
+            ..Person::foreign()
+        }
+    }
+
     /// Returns a participant of another door.
     fn foreign() -> Self {
         Person {
             sid: IdKind::Participant.random(),
             member: None,
+            identity: None,
             state: participant_info::State::Active,
             joined_ms: now_ms(),
             kind: participant_info::Kind::Standard,
@@ -94,6 +111,15 @@ impl Person {
             tracks: Vec::new(),
             data_tracks: Vec::new(),
             version: 0,
+        }
+    }
+
+    /// Returns the identity of a participant with this id.
+    fn identity_at(&self, id: &PersonId) -> String {
+        match (&self.member, &self.identity) {
+            (Some(member), _) => member.identity.clone(),
+            (None, Some(identity)) => identity.clone(),
+            (None, None) => id.to_string(),
         }
     }
 
@@ -167,6 +193,24 @@ impl People {
         Some(person.or_insert_with(Person::foreign))
     }
 
+    /// Returns the identity of a participant.
+    pub(crate) fn identity(&self, id: &PersonId) -> String {
+        let person = self.persons.get(id);
+        person.map_or_else(|| id.to_string(), |person| person.identity_at(id))
+    }
+
+    /// Returns whether a participant has a client of this door.
+    pub(crate) fn has_client(&self, id: &PersonId) -> bool {
+        let person = self.persons.get(id);
+        person.is_some_and(|person| person.member.is_some())
+    }
+
+    /// Forgets participants without a client of this door that are not in the room any more.
+    pub(crate) fn forget_others(&mut self, state: &State) {
+        self.persons
+            .retain(|id, person| person.member.is_some() || state.person(id).is_some());
+    }
+
     /// Returns the number of participants that are known.
     pub(crate) fn count(&self) -> usize {
         self.persons.len()
@@ -234,10 +278,7 @@ impl People {
         };
         let mut info = ParticipantInfo {
             sid: person.sid.clone(),
-            identity: match &person.member {
-                Some(member) => member.identity.clone(),
-                None => id.to_string(),
-            },
+            identity: person.identity_at(id),
             state: person.state.into(),
             joined_at: person.joined_ms / 1_000,
             joined_at_ms: person.joined_ms,

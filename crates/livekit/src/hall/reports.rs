@@ -1,13 +1,14 @@
 //! What happens in a room, told to webhooks and agents.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use livekit_protocol::{JobType, ParticipantInfo, RoomEndReason, participant_info};
+use livekit_protocol::{JobType, ParticipantInfo, Room, RoomEndReason, participant_info};
 use portunus_room::State;
 
 use super::{Hall, Member};
 use crate::agents::Agents;
-use crate::happening::Happening;
+use crate::happening::{Happening, Observer};
 use crate::webhook::Webhooks;
 
 /// Who wants to know what happens.
@@ -15,6 +16,25 @@ use crate::webhook::Webhooks;
 pub(crate) struct Reports {
     pub(crate) webhooks: Webhooks,
     pub(crate) agents: Agents,
+    /// The recordings that begin by themselves.
+    pub(crate) egresses: Arc<dyn Observer>,
+}
+
+impl Reports {
+    /// Tells webhooks and the recordings that begin by themselves.
+    pub(super) fn send(&self, happening: Happening) {
+        self.egresses.happened(&happening);
+        self.webhooks.send(happening);
+    }
+
+    /// Dispatches agents for a participant.
+    pub(super) fn participant(&self, kind: JobType, room: &Room, of: &ParticipantInfo) {
+        self.agents.participant(kind, room, of);
+    }
+
+    fn is_used(&self) -> bool {
+        self.webhooks.is_used() || self.agents.is_used() || self.egresses.is_interested()
+    }
 }
 
 impl Hall {
@@ -24,7 +44,9 @@ impl Hall {
             let room = self.info(&self.room.lock());
             let agents = self.options().agents.clone();
             self.reports.agents.room_started(&room, &agents);
-            self.reports.webhooks.send(Happening::RoomStarted(room));
+            let egress = self.options().egress.clone();
+            self.reports.egresses.room_started(&room, egress);
+            self.reports.send(Happening::RoomStarted(room));
         }
     }
 
@@ -33,9 +55,7 @@ impl Hall {
         if self.is_started.swap(false, Ordering::AcqRel) {
             self.reports.agents.room_finished(&self.name);
             let room = self.info(&self.room.lock());
-            self.reports
-                .webhooks
-                .send(Happening::RoomFinished(room, reason));
+            self.reports.send(Happening::RoomFinished(room, reason));
         }
     }
 
@@ -44,10 +64,9 @@ impl Hall {
         if self.is_reported() {
             let participant = self.person_of(state, member);
             let room = self.info(state);
-            let agents = &self.reports.agents;
-            agents.participant(JobType::JtParticipant, &room, &participant);
-            let joined = Happening::Joined(room, participant);
-            self.reports.webhooks.send(joined);
+            self.reports
+                .participant(JobType::JtParticipant, &room, &participant);
+            self.reports.send(Happening::Joined(room, participant));
         }
     }
 
@@ -68,11 +87,12 @@ impl Hall {
         for track in ended {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track.clone());
-            self.reports.webhooks.send(ended);
+            self.reports.send(ended);
         }
         if before.is_empty() && !present.is_empty() {
-            let (agents, room) = (&self.reports.agents, self.info(state));
-            agents.participant(JobType::JtPublisher, &room, &participant);
+            let room = self.info(state);
+            self.reports
+                .participant(JobType::JtPublisher, &room, &participant);
         }
         let new = present
             .iter()
@@ -80,7 +100,7 @@ impl Hall {
         for track in new {
             let participant = participant.clone();
             let new = Happening::Published(self.info(state), participant, track.clone());
-            self.reports.webhooks.send(new);
+            self.reports.send(new);
         }
     }
 
@@ -94,18 +114,18 @@ impl Hall {
         for track in std::mem::take(&mut *member.reported()) {
             let participant = participant.clone();
             let ended = Happening::Unpublished(self.info(state), participant, track);
-            self.reports.webhooks.send(ended);
+            self.reports.send(ended);
         }
         participant.tracks.clear();
         let room = self.info(state);
-        self.reports.webhooks.send(match was_up {
+        self.reports.send(match was_up {
             true => Happening::Left(room, participant),
             false => Happening::Aborted(room, participant),
         });
     }
 
-    fn is_reported(&self) -> bool {
-        self.reports.webhooks.is_used() || self.reports.agents.is_used()
+    pub(super) fn is_reported(&self) -> bool {
+        self.reports.is_used()
     }
 
     /// Returns the description of a participant. One that is out of the room already has its ids

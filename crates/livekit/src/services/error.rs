@@ -123,6 +123,22 @@ impl ServiceError {
         ServiceError::new(Code::FailedPrecondition, "remote unmute not enabled")
     }
 
+    /// A telephone was not reached, with this status of SIP.
+    pub(crate) fn sip(status: u16, reason: &str) -> Self {
+        let code = match status {
+            404 | 484 | 604 => Code::NotFound,
+            403 | 603 => Code::PermissionDenied,
+            408 | 487 => Code::DeadlineExceeded,
+            486 | 600 => Code::ResourceExhausted,
+            _ => Code::Unavailable,
+        };
+        ServiceError {
+            code,
+            message: format!("the call was not answered: {status} {reason}").into(),
+            meta: Some(("sip_status_code", status.to_string())),
+        }
+    }
+
     /// The token lacks a grant.
     pub fn denied() -> Self {
         ServiceError::new(Code::Unauthenticated, "permissions denied")

@@ -85,7 +85,7 @@ pub fn read_call(method: u8, is_json: bool, body: &[u8]) -> Option<Vec<u8>> {
         true => Format::Json,
         false => Format::Protobuf,
     };
-    match method % 8 {
+    match method % 16 {
         0 => read::<lk::CreateRoomRequest>(format, body),
         1 => read::<lk::ListRoomsRequest>(format, body),
         2 => read::<lk::RoomParticipantIdentity>(format, body),
@@ -93,7 +93,15 @@ pub fn read_call(method: u8, is_json: bool, body: &[u8]) -> Option<Vec<u8>> {
         4 => read::<lk::UpdateSubscriptionsRequest>(format, body),
         5 => read::<lk::SendDataRequest>(format, body),
         6 => read::<lk::PerformRpcRequest>(format, body),
-        _ => read::<lk::CreateAgentDispatchRequest>(format, body),
+        7 => read::<lk::CreateAgentDispatchRequest>(format, body),
+        8 => read::<lk::RoomCompositeEgressRequest>(format, body),
+        9 => read::<lk::TrackCompositeEgressRequest>(format, body),
+        10 => read::<lk::UpdateStreamRequest>(format, body),
+        11 => read::<lk::CreateIngressRequest>(format, body),
+        12 => read::<lk::UpdateIngressRequest>(format, body),
+        13 => read::<lk::CreateSipInboundTrunkRequest>(format, body),
+        14 => read::<lk::CreateSipDispatchRuleRequest>(format, body),
+        _ => read::<lk::CreateSipParticipantRequest>(format, body),
     }
 }
 

@@ -7,6 +7,9 @@ use crate::token::Grants;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Room(RoomMethod),
+    Egress(EgressMethod),
+    Ingress(IngressMethod),
+    Sip(SipMethod),
     /// A method that LiveKit has and this server does not, with the grant that it needs.
     Missing(Need),
 }
@@ -33,11 +36,52 @@ pub(super) enum RoomMethod {
     ListDispatch,
 }
 
+/// A method of `Egress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EgressMethod {
+    StartRoomComposite,
+    StartParticipant,
+    StartTrackComposite,
+    StartTrack,
+    UpdateLayout,
+    UpdateStream,
+    List,
+    Stop,
+}
+
+/// A method of `Ingress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IngressMethod {
+    Create,
+    Update,
+    List,
+    Delete,
+}
+
+/// A method of `SIP`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SipMethod {
+    CreateInbound,
+    UpdateInbound,
+    GetInbound,
+    ListInbound,
+    CreateOutbound,
+    UpdateOutbound,
+    GetOutbound,
+    ListOutbound,
+    DeleteTrunk,
+    CreateRule,
+    UpdateRule,
+    ListRules,
+    DeleteRule,
+    CreateParticipant,
+    Transfer,
+}
+
 /// The grant that a service needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     RoomRecord,
-    IngressAdmin,
     SipAdmin,
     SipCall,
 }
@@ -49,7 +93,6 @@ impl Need {
         let sip = grants.sip.as_ref();
         match self {
             Need::RoomRecord => video.is_some_and(|video| video.room_record),
-            Need::IngressAdmin => video.is_some_and(|video| video.ingress_admin),
             Need::SipAdmin => sip.is_some_and(|sip| sip.admin),
             Need::SipCall => sip.is_some_and(|sip| sip.call),
         }
@@ -69,9 +112,9 @@ pub(super) fn find(http_method: &str, path: &str) -> Result<Method, ServiceError
     let method = names.and_then(|(service, method)| match service {
         "livekit.RoomService" => room_method(method).map(Method::Room),
         "livekit.AgentDispatchService" => dispatch_method(method).map(Method::Room),
-        "livekit.Egress" => missing_egress(method),
-        "livekit.Ingress" => missing_ingress(method),
-        "livekit.SIP" => missing_sip(method),
+        "livekit.Egress" => egress_method(method),
+        "livekit.Ingress" => ingress_method(method).map(Method::Ingress),
+        "livekit.SIP" => sip_method(method),
         _ => None,
     });
     method.ok_or_else(|| {
@@ -109,50 +152,51 @@ fn dispatch_method(name: &str) -> Option<RoomMethod> {
     }
 }
 
-fn missing_egress(name: &str) -> Option<Method> {
-    match name {
-        "StartEgress"
-        | "StartRoomCompositeEgress"
-        | "StartWebEgress"
-        | "StartParticipantEgress"
-        | "StartTrackCompositeEgress"
-        | "StartTrackEgress"
-        | "UpdateLayout"
-        | "UpdateStream"
-        | "ListEgress"
-        | "StopEgress" => Some(Method::Missing(Need::RoomRecord)),
-        _ => None,
-    }
+fn egress_method(name: &str) -> Option<Method> {
+    Some(Method::Egress(match name {
+        "StartRoomCompositeEgress" => EgressMethod::StartRoomComposite,
+        "StartParticipantEgress" => EgressMethod::StartParticipant,
+        "StartTrackCompositeEgress" => EgressMethod::StartTrackComposite,
+        "StartTrackEgress" => EgressMethod::StartTrack,
+        "UpdateLayout" => EgressMethod::UpdateLayout,
+        "UpdateStream" => EgressMethod::UpdateStream,
+        "ListEgress" => EgressMethod::List,
+        "StopEgress" => EgressMethod::Stop,
+        "StartEgress" | "StartWebEgress" => return Some(Method::Missing(Need::RoomRecord)),
+        _ => return None,
+    }))
 }
 
-fn missing_ingress(name: &str) -> Option<Method> {
-    match name {
-        "CreateIngress" | "UpdateIngress" | "ListIngress" | "DeleteIngress" => {
-            Some(Method::Missing(Need::IngressAdmin))
-        }
-        _ => None,
-    }
+fn ingress_method(name: &str) -> Option<IngressMethod> {
+    Some(match name {
+        "CreateIngress" => IngressMethod::Create,
+        "UpdateIngress" => IngressMethod::Update,
+        "ListIngress" => IngressMethod::List,
+        "DeleteIngress" => IngressMethod::Delete,
+        _ => return None,
+    })
 }
 
-fn missing_sip(name: &str) -> Option<Method> {
-    match name {
-        "ListSIPTrunk"
-        | "CreateSIPInboundTrunk"
-        | "CreateSIPOutboundTrunk"
-        | "UpdateSIPInboundTrunk"
-        | "UpdateSIPOutboundTrunk"
-        | "GetSIPInboundTrunk"
-        | "GetSIPOutboundTrunk"
-        | "ListSIPInboundTrunk"
-        | "ListSIPOutboundTrunk"
-        | "DeleteSIPTrunk"
-        | "CreateSIPDispatchRule"
-        | "UpdateSIPDispatchRule"
-        | "ListSIPDispatchRule"
-        | "DeleteSIPDispatchRule" => Some(Method::Missing(Need::SipAdmin)),
-        "CreateSIPParticipant" | "TransferSIPParticipant" => Some(Method::Missing(Need::SipCall)),
-        _ => None,
-    }
+fn sip_method(name: &str) -> Option<Method> {
+    Some(Method::Sip(match name {
+        "CreateSIPInboundTrunk" => SipMethod::CreateInbound,
+        "UpdateSIPInboundTrunk" => SipMethod::UpdateInbound,
+        "GetSIPInboundTrunk" => SipMethod::GetInbound,
+        "ListSIPInboundTrunk" => SipMethod::ListInbound,
+        "CreateSIPOutboundTrunk" => SipMethod::CreateOutbound,
+        "UpdateSIPOutboundTrunk" => SipMethod::UpdateOutbound,
+        "GetSIPOutboundTrunk" => SipMethod::GetOutbound,
+        "ListSIPOutboundTrunk" => SipMethod::ListOutbound,
+        "DeleteSIPTrunk" => SipMethod::DeleteTrunk,
+        "CreateSIPDispatchRule" => SipMethod::CreateRule,
+        "UpdateSIPDispatchRule" => SipMethod::UpdateRule,
+        "ListSIPDispatchRule" => SipMethod::ListRules,
+        "DeleteSIPDispatchRule" => SipMethod::DeleteRule,
+        "CreateSIPParticipant" => SipMethod::CreateParticipant,
+        "TransferSIPParticipant" => SipMethod::Transfer,
+        "ListSIPTrunk" => return Some(Method::Missing(Need::SipAdmin)),
+        _ => return None,
+    }))
 }
 
 #[cfg(test)]
@@ -166,10 +210,8 @@ mod tests {
         let expected = Method::Room(RoomMethod::PerformRpc);
         assert_eq!(find("RoomService/PerformRpc"), Ok(expected));
         for (name, need) in [
-            ("Egress/ListEgress", Need::RoomRecord),
-            ("Ingress/CreateIngress", Need::IngressAdmin),
-            ("SIP/ListSIPInboundTrunk", Need::SipAdmin),
-            ("SIP/TransferSIPParticipant", Need::SipCall),
+            ("Egress/StartWebEgress", Need::RoomRecord),
+            ("SIP/ListSIPTrunk", Need::SipAdmin),
         ] {
             assert_eq!(find(name), Ok(Method::Missing(need)));
         }

@@ -4,8 +4,8 @@ use livekit_protocol as lk;
 
 use super::exchange::Format;
 use super::json::schema;
-use super::method::RoomMethod;
-use super::{Code, Rooms, ServiceError};
+use super::method::{Method, RoomMethod};
+use super::{Code, Rooms, ServiceError, Services};
 use crate::limits;
 use crate::token::{Grants, VideoGrant};
 
@@ -24,6 +24,21 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Carries a call of any service out.
+    pub(super) async fn any<S: Services>(
+        &self,
+        method: Method,
+        services: &S,
+    ) -> Result<Vec<u8>, ServiceError> {
+        match method {
+            Method::Room(method) => self.carry_out(method, services).await,
+            Method::Egress(method) => self.egress(method, services).await,
+            Method::Ingress(method) => self.ingress(method, services).await,
+            Method::Sip(method) => self.sip(method, services).await,
+            Method::Missing(_) => Err(ServiceError::unimplemented("method is not implemented")),
+        }
+    }
+
     /// Carries the call out, and returns the body of the answer.
     pub(super) async fn carry_out<R: Rooms>(
         &self,
@@ -149,7 +164,7 @@ impl Call<'_> {
         }
     }
 
-    fn require(&self, has: impl Fn(&VideoGrant) -> bool) -> Result<(), ServiceError> {
+    pub(super) fn require(&self, has: impl Fn(&VideoGrant) -> bool) -> Result<(), ServiceError> {
         match self.grants.video.as_ref().is_some_and(has) {
             true => Ok(()),
             false => Err(ServiceError::denied()),
@@ -171,9 +186,6 @@ impl Call<'_> {
 }
 
 fn check_new_room(request: &lk::CreateRoomRequest) -> Result<(), ServiceError> {
-    if request.egress.is_some() {
-        return Err(ServiceError::unimplemented("egress is not implemented"));
-    }
     if request.name.len() > limits::ROOM_NAME {
         let text = format!(
             "room name length exceeds limits: max length {}",

@@ -3,11 +3,32 @@
 use std::future::Future;
 
 use livekit_protocol as lk;
+use portunus_core::{Purse, Requester};
 
-use super::ServiceError;
+use super::{
+    EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, ServiceError, SipAnswer, SipRequest,
+};
 
 /// The result of an operation.
 pub type Answer<T> = Result<T, ServiceError>;
+
+/// Everything behind the services. Grants are checked already.
+pub trait Services: Rooms {
+    /// Returns the purse that pays for the requests of a client.
+    fn purse(&self, requester: Requester) -> Purse;
+
+    /// Serves a request to the service `Egress`.
+    fn egress(&self, request: EgressRequest) -> impl Future<Output = Answer<EgressAnswer>> + Send;
+
+    /// Serves a request to the service `Ingress`.
+    fn ingress(
+        &self,
+        request: IngressRequest,
+    ) -> impl Future<Output = Answer<IngressAnswer>> + Send;
+
+    /// Serves a request to the service `SIP`.
+    fn sip(&self, request: SipRequest) -> impl Future<Output = Answer<SipAnswer>> + Send;
+}
 
 /// The rooms behind the services. Grants, names and sizes are checked already.
 pub trait Rooms: Send + Sync + 'static {

@@ -22,7 +22,8 @@ impl Session {
     pub(super) async fn request(&mut self, input: Input) {
         use signal_request::Message;
         // The rest of a connection that the client has replaced.
-        if !self.member.out.is_present(input.generation) {
+        let is_present = |generation| self.member.out.is_present(generation);
+        if !input.generation.is_none_or(is_present) {
             return;
         }
         let Some(message) = input.request.message else {

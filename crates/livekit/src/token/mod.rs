@@ -6,7 +6,7 @@ mod renewal;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use base64::Engine;
@@ -25,15 +25,15 @@ const LEEWAY: u64 = 60;
 /// The header of the tokens that the server makes: `{"alg":"HS256","typ":"JWT"}`.
 const HEADER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9";
 
-/// The secrets of API keys by name; cheap to clone.
+/// The secrets of API keys by name; cheap to clone. All clones see the same keys.
 #[derive(Clone, Default)]
 pub struct Keys {
-    secrets: Arc<BTreeMap<String, Secret>>,
+    secrets: Arc<RwLock<BTreeMap<String, Secret>>>,
 }
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.secrets.keys()).finish()
+        f.debug_set().entries(self.secrets().keys()).finish()
     }
 }
 
@@ -64,23 +64,37 @@ impl Keys {
     /// Returns the keys with these names and secrets.
     pub fn new(secrets: impl IntoIterator<Item = (String, Secret)>) -> Self {
         Keys {
-            secrets: Arc::new(secrets.into_iter().collect()),
+            secrets: Arc::new(RwLock::new(secrets.into_iter().collect())),
         }
+    }
+
+    /// Replaces all keys.
+    pub fn replace(&self, secrets: impl IntoIterator<Item = (String, Secret)>) {
+        let secrets: BTreeMap<String, Secret> = secrets.into_iter().collect();
+        *self.secrets.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.secrets.is_empty()
+        self.secrets().is_empty()
     }
 
     /// Returns whether there is a key of this name.
     pub fn contains(&self, key: &str) -> bool {
-        self.secrets.contains_key(key)
+        self.secrets().contains_key(key)
     }
 
     /// Returns the name of the first key, by which the server signs tokens of its own.
-    pub fn first(&self) -> Option<&str> {
-        self.secrets.keys().next().map(String::as_str)
+    pub fn first(&self) -> Option<String> {
+        self.secrets().keys().next().cloned()
+    }
+
+    fn secrets(&self) -> RwLockReadGuard<'_, BTreeMap<String, Secret>> {
+        self.secrets.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn secret(&self, key: &str) -> Option<Secret> {
+        self.secrets().get(key).cloned()
     }
 
     /// Verifies a token at `now`, in seconds since 1970.
@@ -90,9 +104,9 @@ impl Keys {
         let key = text("iss").ok_or(TokenFault::Malformed)?;
         let subject = text("sub").ok_or(TokenFault::Malformed)?;
         let id = text("jti").ok_or(TokenFault::Malformed)?;
-        let secret = self.secrets.get(&key).filter(|_| !key.is_empty());
+        let secret = self.secret(&key).filter(|_| !key.is_empty());
         let secret = secret.ok_or_else(|| TokenFault::UnknownKey(key.clone()))?;
-        let held = parts.hold(secret, now);
+        let held = parts.hold(&secret, now);
         let (mut grants, expires_at) = held.map_err(|reason| TokenFault::Invalid {
             token: token.to_owned(),
             reason,
@@ -113,7 +127,7 @@ impl Keys {
         now: u64,
         valid_for: Duration,
     ) -> Result<String, SigningError> {
-        let secret = self.secrets.get(key).ok_or(SigningError::NoKey)?;
+        let secret = self.secret(key).ok_or(SigningError::NoKey)?;
         let claims = serde_json::to_value(grants).map_err(|_| SigningError::Unsigned)?;
         let Value::Object(mut claims) = claims else {
             return Err(SigningError::Unsigned);

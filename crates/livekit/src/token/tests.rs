@@ -205,7 +205,7 @@ fn a_token_that_the_server_made_is_read_again() {
     };
     grants.attributes.insert("k".to_owned(), "v".to_owned());
     let keys = keys();
-    let key = keys.first().unwrap();
+    let key = &keys.first().unwrap();
     let token = keys.sign(key, &grants, NOW, Duration::from_secs(600));
     let verified = keys.verify(&token.unwrap(), NOW).unwrap();
     assert_eq!(verified.grants, grants);

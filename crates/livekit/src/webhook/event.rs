@@ -28,34 +28,54 @@ pub(crate) fn event(happening: Happening, id: String, now: i64) -> WebhookEvent 
         ..WebhookEvent::default()
     };
     let (name, room) = match happening {
-        Happening::RoomStarted(room) => ("room_started", room),
+        Happening::RoomStarted(room) => ("room_started", Some(room)),
         Happening::RoomFinished(room, reason) => {
             event.room_end_reason = reason.into();
-            ("room_finished", room)
+            ("room_finished", Some(room))
         }
         Happening::Joined(room, participant) => {
             event.participant = Some(participant);
-            ("participant_joined", room)
+            ("participant_joined", Some(room))
         }
         Happening::Left(room, participant) => {
             event.participant = Some(participant);
-            ("participant_left", room)
+            ("participant_left", Some(room))
         }
         Happening::Aborted(room, participant) => {
             event.participant = Some(participant);
-            ("participant_connection_aborted", room)
+            ("participant_connection_aborted", Some(room))
         }
         Happening::Published(room, participant, track) => {
             (event.participant, event.track) = (Some(named(participant)), Some(track));
-            ("track_published", short(room))
+            ("track_published", Some(short(room)))
         }
         Happening::Unpublished(room, participant, track) => {
             (event.participant, event.track) = (Some(named(participant)), Some(track));
-            ("track_unpublished", short(room))
+            ("track_unpublished", Some(short(room)))
+        }
+        Happening::EgressStarted(info) => {
+            event.egress_info = Some(*info);
+            ("egress_started", None)
+        }
+        Happening::EgressUpdated(info) => {
+            event.egress_info = Some(*info);
+            ("egress_updated", None)
+        }
+        Happening::EgressEnded(info) => {
+            event.egress_info = Some(*info);
+            ("egress_ended", None)
+        }
+        Happening::IngressStarted(info) => {
+            event.ingress_info = Some(*info);
+            ("ingress_started", None)
+        }
+        Happening::IngressEnded(info) => {
+            event.ingress_info = Some(*info);
+            ("ingress_ended", None)
         }
     };
     event.event = name.to_owned();
-    event.room = Some(room);
+    event.room = room;
     event
 }
 

@@ -3,8 +3,8 @@
 mod config;
 mod event;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use livekit_protocol::WebhookEvent;
@@ -41,11 +41,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// The queues of events; cheap to clone. Empty without URLs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Webhooks(Arc<[Queue]>);
+pub(crate) struct Webhooks(Arc<RwLock<Vec<Queue>>>);
 
 /// The queue of a URL.
 #[derive(Debug)]
 struct Queue {
+    url: String,
+    /// The API key that signs its events.
+    key: String,
     events: mpsc::Sender<Waiting>,
     dropped: Arc<AtomicI32>,
 }
@@ -67,13 +70,22 @@ struct Poster {
 }
 
 impl Webhooks {
-    /// Starts posting.
-    pub(crate) fn start(config: &WebhookConfig, keys: &Keys) -> Result<Self, WebhookError> {
-        if config.urls.is_empty() {
-            return Ok(Webhooks::default());
-        }
+    /// Posts to these URLs from now on, and to no others any more. Events that wait for a URL that
+    /// stays are kept.
+    pub(crate) fn configure(
+        &self,
+        config: &WebhookConfig,
+        keys: &Keys,
+    ) -> Result<(), WebhookError> {
         let client = http_client(None, ANSWER_LIMIT)?;
-        let queues = config.urls.iter().map(|url| {
+        let mut queues = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *queues);
+        for url in &config.urls {
+            let is_same = |queue: &Queue| queue.url == *url && queue.key == config.api_key;
+            if let Some(index) = before.iter().position(is_same) {
+                queues.push(before.swap_remove(index));
+                continue;
+            }
             let (events, waiting) = mpsc::channel(MAX_WAITING);
             let dropped = Arc::new(AtomicI32::new(0));
             let poster = Poster {
@@ -84,14 +96,19 @@ impl Webhooks {
                 dropped: dropped.clone(),
             };
             tokio::spawn(poster.run(waiting));
-            Queue { events, dropped }
-        });
-        Ok(Webhooks(queues.collect()))
+            queues.push(Queue {
+                url: url.clone(),
+                key: config.api_key.clone(),
+                events,
+                dropped,
+            });
+        }
+        Ok(())
     }
 
     /// Returns whether anybody wants events.
     pub(crate) fn is_used(&self) -> bool {
-        !self.0.is_empty()
+        !self.queues().is_empty()
     }
 
     /// Queues an event. Never waits.
@@ -101,7 +118,7 @@ impl Webhooks {
         }
         let id = format!("EV_{}", uuid::Uuid::new_v4().simple());
         let event = event::event(happening, id, i64::try_from(now()).unwrap_or_default());
-        for queue in &*self.0 {
+        for queue in &*self.queues() {
             let waiting = Waiting {
                 event: event.clone(),
                 since: Instant::now(),
@@ -110,6 +127,12 @@ impl Webhooks {
                 queue.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+impl Webhooks {
+    fn queues(&self) -> RwLockReadGuard<'_, Vec<Queue>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -52,7 +52,9 @@ async fn backend(refusals: i32) -> (Webhooks, mpsc::Receiver<(HeaderMap, String)
         urls: vec![url],
         api_key: "devkey".to_owned(),
     };
-    (Webhooks::start(&config, &keys()).unwrap(), events, backend)
+    let webhooks = Webhooks::default();
+    webhooks.configure(&config, &keys()).unwrap();
+    (webhooks, events, backend)
 }
 
 fn started(name: &str) -> Happening {
@@ -108,7 +110,7 @@ async fn a_full_queue_drops_events_and_says_how_many() {
 
 #[tokio::test]
 async fn without_urls_nothing_is_made() {
-    let webhooks = Webhooks::start(&WebhookConfig::default(), &keys()).unwrap();
+    let webhooks = Webhooks::default();
     assert!(!webhooks.is_used());
     webhooks.send(started("den"));
 }

@@ -15,6 +15,7 @@ mod data_tracks;
 mod joins;
 mod media;
 mod moves;
+mod services;
 mod single;
 mod tracks;
 mod world;

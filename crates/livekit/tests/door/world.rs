@@ -38,7 +38,7 @@ pub struct World {
     pub server: TestServer,
     pub rooms: Arc<Halls>,
     pub address: SocketAddr,
-    door: LiveKit,
+    pub door: LiveKit,
 }
 
 /// The rooms of the server.

@@ -194,14 +194,7 @@ impl Publication {
         self.recording = self.recording.take().filter(|it| !(anew && it.is_over()));
         let e2ee = self.e2ee;
         let origin = &self.origin;
-        let track = |stream: &Stream| {
-            Some(TrackSpec {
-                key: stream.mid.as_str().to_owned(),
-                media: stream.content()?.with_encryption(e2ee),
-                from: origin.source(stream.mid)?,
-                open: stream.is_open(),
-            })
-        };
+        let track = |stream: &Stream| track(stream, origin, e2ee);
         let wanted = self.streams.iter().filter(|stream| !stream.disabled);
         if let Some(recording) = &mut self.recording {
             for stream in &self.streams {
@@ -241,6 +234,24 @@ impl Publication {
             }
         };
     }
+}
+
+impl Publication {
+    /// Returns a stream as a track to record or to forward. `None` if it is data, is disabled or has
+    /// no media.
+    pub fn track(&self, stream: &Stream) -> Option<TrackSpec> {
+        let is_media = stream.kind != Kind::Data && !stream.disabled;
+        track(stream, &self.origin, self.e2ee).filter(|_| is_media)
+    }
+}
+
+fn track(stream: &Stream, origin: &Origin, e2ee: bool) -> Option<TrackSpec> {
+    Some(TrackSpec {
+        key: stream.mid.as_str().to_owned(),
+        media: stream.content()?.with_encryption(e2ee),
+        from: origin.source(stream.mid)?,
+        open: stream.is_open(),
+    })
 }
 
 impl Stream {

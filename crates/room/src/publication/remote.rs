@@ -31,15 +31,22 @@ const fn first_ssrc(index: usize) -> Ssrc {
     Ssrc((index as u32).wrapping_mul(10).wrapping_add(1_000))
 }
 
-/// The media of a publisher of another server.
+/// The media of a publisher without a PeerConnection: of another server, or of a program.
 #[derive(Debug, Clone)]
 pub struct Remote {
     media: MediaPlane,
+    /// The sockets that all streams come by. `None` if the ingests are made elsewhere.
+    sockets: Option<Sockets>,
+    streams: Vec<(Mid, IngestId)>,
+    heard: mpsc::Sender<Heard>,
+}
+
+/// The sockets for another server's media, with its key.
+#[derive(Debug, Clone)]
+struct Sockets {
     rtp: SharedSocket,
     rtcp: SharedSocket,
     srtp: Option<IngestSrtp>,
-    streams: Vec<(Mid, IngestId)>,
-    heard: mpsc::Sender<Heard>,
 }
 
 /// The ports for another server's media.
@@ -72,26 +79,45 @@ impl Remote {
         };
         let refused = |error: IngestError| Refusal::Socket(error.to_string());
         let (heard, hears) = mpsc::channel(SOUNDS);
-        let remote = Remote {
+        let sockets = Sockets {
             rtp: bind(place.port, place.multicast).map_err(refused)?,
             // Reports concern one sender, so they never use the multicast group.
             rtcp: bind(place.rtcp_port, None).map_err(refused)?,
-            media,
             srtp,
+        };
+        let remote = Remote {
+            sockets: Some(sockets),
+            media,
             streams: Vec::new(),
             heard,
         };
         Ok((remote, hears))
     }
 
-    /// Returns the local address for RTP.
-    pub fn local(&self) -> SocketAddr {
-        self.rtp.local()
+    /// Returns the media of a publisher whose streams are these ingests. They end with the
+    /// publication. The receiver gets the levels of the publisher's audio.
+    pub fn of_ingests(
+        media: MediaPlane,
+        streams: Vec<(Mid, IngestId)>,
+    ) -> (Self, mpsc::Receiver<Heard>) {
+        let (heard, hears) = mpsc::channel(SOUNDS);
+        let remote = Remote {
+            media,
+            sockets: None,
+            streams,
+            heard,
+        };
+        (remote, hears)
     }
 
-    /// Returns the local port for RTCP.
-    pub fn rtcp_port(&self) -> u16 {
-        self.rtcp.port()
+    /// Returns the local address for RTP, or `None` if the ingests are made elsewhere.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.sockets.as_ref().map(|sockets| sockets.rtp.local())
+    }
+
+    /// Returns the local port for RTCP, or `None` if the ingests are made elsewhere.
+    pub fn rtcp_port(&self) -> Option<u16> {
+        self.sockets.as_ref().map(|sockets| sockets.rtcp.port())
     }
 
     /// Returns the ingest of a stream.
@@ -122,6 +148,9 @@ impl Remote {
         if stream.disabled || self.source(stream.mid).is_some() {
             return;
         }
+        let Some(sockets) = &self.sockets else {
+            return;
+        };
         let media = match stream.format.codec {
             Some(codec) => IngestMedia::Rtp(RtpIngest {
                 extensions: extensions(stream),
@@ -137,8 +166,8 @@ impl Remote {
             }),
         };
         let feed = IngestFeed::Shared {
-            rtp: self.rtp.clone(),
-            rtcp: Some(self.rtcp.clone()),
+            rtp: sockets.rtp.clone(),
+            rtcp: Some(sockets.rtcp.clone()),
             ssrc: first_ssrc(stream.index),
             encodings: if stream.format.simulcast {
                 ENCODINGS
@@ -148,7 +177,7 @@ impl Remote {
         };
         let Ingest { id, .. } = self.media.add_ingest(IngestOptions {
             media,
-            srtp: self.srtp.clone(),
+            srtp: sockets.srtp.clone(),
             // Ingests with one socket have to be on one worker.
             worker: self.streams.first().map(|(_, ingest)| ingest.worker()),
             ..IngestOptions::rtp(Codec::Opus, 48_000, feed)

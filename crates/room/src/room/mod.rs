@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::MediaPlane;
 use portunus_record::Recorder;
+use tokio::sync::watch;
 
 use crate::announcements::Announcements;
 use crate::publication::{FileNames, Origin, Publication, Publications, dummy_streams};
@@ -72,6 +73,7 @@ pub struct State {
     speakers: Speakers,
     announcements: Announcements,
     watcher: Box<dyn Watcher>,
+    changes: watch::Sender<()>,
 }
 
 impl Room {
@@ -88,6 +90,7 @@ impl Room {
             speakers: Speakers::default(),
             announcements: Announcements::default(),
             watcher: setup.watcher,
+            changes: watch::Sender::new(()),
         };
         state.measure_speech();
         Room {
@@ -121,6 +124,12 @@ impl State {
                 self.publications.update_keyframes(&id, &self.settings);
             }
         }
+    }
+
+    /// Returns a receiver that sees when participants, what they publish, or their mutes have changed.
+    /// Changes that follow each other closely may be seen as one. It closes with the room.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Returns whether it has ended.

@@ -13,18 +13,21 @@ use crate::{ConnectionId, Event, Notice, PersonId};
 impl State {
     /// Tells all participants.
     pub(super) fn send_to_all(&mut self, notice: Notice<'_>) {
+        self.changes.send_replace(());
         self.send_news();
         self.clients.send(None, &Told::new(self, notice));
     }
 
     /// Tells all participants but `subject`.
     pub(super) fn send_to_others(&mut self, subject: &PersonId, notice: Notice<'_>) {
+        self.changes.send_replace(());
         self.send_news();
         self.clients.send(Some(subject), &Told::new(self, notice));
     }
 
     /// Tells a join to those who hear of all joins.
     pub(super) fn send_join(&mut self, id: &PersonId) {
+        self.changes.send_replace(());
         self.send_news();
         let told = Told::new(self, Notice::Joining(id));
         self.clients.send_join(id, &told);
@@ -75,6 +78,7 @@ impl State {
         if news.is_empty() {
             return;
         }
+        self.changes.send_replace(());
         // One notice for all clients that are not in it themselves.
         let told = Told::new(self, Notice::Published(&news));
         for (own, client) in self.clients.participants() {

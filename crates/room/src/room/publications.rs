@@ -218,6 +218,7 @@ impl State {
 
     /// Brings the monitoring and the keyframe handling of a publication up to date.
     pub(super) fn update_media(&mut self, id: &PersonId) {
+        self.changes.send_replace(());
         self.listen(id);
         self.publications.update_keyframes(id, &self.settings);
     }

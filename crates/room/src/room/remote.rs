@@ -12,7 +12,7 @@ use crate::publication::{
     Stream,
 };
 use crate::roster::{Participant, Party, Profile, RecordSettings};
-use crate::{Event, Notice, PersonId, Refusal};
+use crate::{ConnectionId, Event, Notice, PersonId, Refusal};
 
 /// A publisher of another server.
 #[derive(Debug)]
@@ -50,6 +50,31 @@ impl State {
         self.notify_published(id, &Event::Published(id));
         self.update_media(id);
         self.record(id, false);
+    }
+
+    /// Publishes streams of a participant that sends them without its PeerConnection. Replaces what it
+    /// published before.
+    pub fn publish_ingests(
+        &mut self,
+        id: &PersonId,
+        connection: ConnectionId,
+        remote: Remote,
+        streams: Vec<Stream>,
+    ) -> Result<(), Refusal> {
+        self.roster.joined(id, connection)?;
+        if let Some(before) = self.end_media(id) {
+            self.unsubscribe_all(id, &before);
+            before.close();
+        }
+        self.publications.check_limit(self.settings.publishers)?;
+        self.publications
+            .start(id, Origin::Remote(remote), false, streams);
+        self.media_up(id);
+        self.send_published(id);
+        self.notify_published(id, &Event::Published(id));
+        self.update_media(id);
+        self.record(id, false);
+        Ok(())
     }
 
     /// Updates a publisher of another server: its known streams, and new ones. An update without a

@@ -114,8 +114,13 @@ impl TrunkConfig {
 
     /// Whether this is an address of the trunk's calls, or of its server.
     pub(crate) fn is_at(&self, address: IpAddr) -> bool {
+        self.calls_from(address) || self.serves_at(address)
+    }
+
+    /// Whether this is the address of its server.
+    pub(super) fn serves_at(&self, address: IpAddr) -> bool {
         let server = sip(&self.server).map(|uri| uri.host);
-        self.calls_from(address) || server == Some(Host::Address(address.to_canonical()))
+        server == Some(Host::Address(address.to_canonical()))
     }
 
     /// Returns the networks of its calls: first addresses with lengths of prefixes.
@@ -152,7 +157,7 @@ impl TrunkConfig {
 }
 
 /// Returns the digits of a telephone number without separators, or `None` for another text.
-fn digits(text: &str) -> Option<String> {
+pub(super) fn digits(text: &str) -> Option<String> {
     let number: String = text.chars().filter(|c| !" -()./".contains(*c)).collect();
     let digits = number.strip_prefix('+').unwrap_or(&number);
     let is_digit = |c: u8| c.is_ascii_digit() || c == b'*' || c == b'#';

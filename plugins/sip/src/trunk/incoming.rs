@@ -7,7 +7,7 @@ use std::time::Instant;
 use portunus_call::ServerCall;
 use portunus_sip::agent::{AgentEvent, CallId};
 use portunus_sip::message::Uri;
-use portunus_telephony::Entrance;
+use portunus_telephony::{Entrance, IncomingCall, Telephony};
 use tokio::sync::mpsc;
 
 use super::talk::{Deed, Talk};
@@ -21,10 +21,28 @@ pub(super) struct Incoming {
     /// Its source address.
     pub(super) from: IpAddr,
     pub(super) invite: SipMessage,
-    /// The number of the room.
-    pub(super) room: String,
+    /// Where it goes.
+    pub(super) destination: Destination,
     /// Held until the call ends.
     pub(super) line: Line,
+}
+
+/// Where a call goes.
+#[derive(Debug)]
+pub(super) enum Destination {
+    /// The room of this number.
+    Room(String),
+    /// A room that the reception chooses.
+    Reception(IncomingCall),
+}
+
+impl Destination {
+    fn entrance(&self, telephony: &Telephony) -> Option<Arc<dyn Entrance>> {
+        match self {
+            Destination::Room(room) => telephony.entrance(room),
+            Destination::Reception(call) => telephony.reception()?.receive(call),
+        }
+    }
 }
 
 /// Accepts a call, and attends it to its end.
@@ -37,18 +55,15 @@ pub(super) async fn attend(
         call,
         from,
         invite,
-        room,
+        destination,
         line: _line,
     } = incoming;
     let reject = |code| office.reject(call, code);
-    let Some(entrance) = office
-        .telephony
-        .audio_rooms()
-        .and_then(|rooms| rooms.entrance(&room))
-    else {
-        tracing::info!(%call, room, "a call to a room that is not there");
+    let Some(entrance) = destination.entrance(&office.telephony) else {
+        tracing::info!(%call, ?destination, "a call to a room that is not there");
         return reject(404);
     };
+    let room = entrance.room();
     let waits = || office.pins.waits(&entrance.room(), Instant::now());
     if let Some(wait) = entrance.wants_pin().then(waits).flatten() {
         tracing::info!(%call, room, "a call is refused: too many wrong pins");

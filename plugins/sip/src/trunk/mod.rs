@@ -4,6 +4,7 @@ mod admin;
 mod config;
 mod incoming;
 mod keys;
+mod numbers;
 mod outgoing;
 mod pins;
 mod prompts;
@@ -22,14 +23,17 @@ use std::time::Instant;
 use portunus_audio::AudioThreads;
 use portunus_call::{CallSettings, ServerCall};
 use portunus_core::{Network, Networks};
-use portunus_sip::agent::{AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration};
+use portunus_sip::agent::{
+    AccountId, AgentEvent, CallId, Command, Invite, Profile, Registration, RequestId,
+};
 use portunus_sip::digest::{Credentials, Kind, Rules, Verdict, Verifier};
-use portunus_sip::message::Request;
-use portunus_telephony::{DialError, DialId, Dialled, Telephony};
+use portunus_sip::message::{Method, Request, Uri};
+use portunus_telephony::{DialError, DialId, Dialled, IncomingCall, PhoneTrunk, Telephony};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use config::TrunkConfig;
 pub(crate) use config::check;
+pub(crate) use numbers::PhoneTrunks;
 
 use crate::commands::Commands;
 use crate::config::SipConfig;
@@ -38,7 +42,8 @@ use crate::headers;
 use crate::sip_message::SipMessage;
 use crate::sip_message::host_address;
 use config::NotCalled;
-use incoming::Incoming;
+use incoming::{Destination, Incoming};
+use numbers::Numbers;
 use outgoing::Outgoing;
 use pins::WrongPins;
 use prompts::Prompts;
@@ -62,6 +67,9 @@ pub(crate) struct Trunks {
     pub(crate) draining: bool,
     /// The number of the next call.
     next: u64,
+    /// The number of the next account.
+    next_account: u64,
+    config: Arc<SipConfig>,
 }
 
 /// The parts of the server that trunks use.
@@ -102,6 +110,8 @@ impl Office {
 
 struct Trunk {
     config: TrunkConfig,
+    /// The numbers of a trunk whose calls the reception takes. `None` for one of the configuration.
+    numbers: Option<Numbers>,
     /// The account of its outgoing calls.
     account: AccountId,
     lines: Arc<Semaphore>,
@@ -111,6 +121,24 @@ struct Trunk {
 }
 
 impl Trunk {
+    /// Returns where a call goes, or `None` if its number is not the trunk's.
+    fn destination(&self, called: &str, invite: &SipMessage) -> Option<Destination> {
+        let Some(numbers) = &self.numbers else {
+            return self.config.room_of(called).map(Destination::Room);
+        };
+        let from = invite.sender().uri.parse::<Uri>().ok();
+        let caller = from.and_then(|uri| Some(uri.subscriber()?.into_owned()));
+        let is_taken = numbers.take(called, caller.as_deref());
+        is_taken.then(|| {
+            Destination::Reception(IncomingCall {
+                trunk: self.config.name.clone(),
+                called: called.to_owned(),
+                caller,
+                call_id: invite.headers().call_id().unwrap_or_default().to_owned(),
+            })
+        })
+    }
+
     /// Decides on a call from one of its addresses.
     fn admit(&self, invite: &Request) -> Admission {
         let Some(verifier) = &self.verifier else {
@@ -170,33 +198,82 @@ impl Trunks {
             prompts: Arc::new(Prompts::new(config.prompts.as_deref())?),
             pins: WrongPins::new(config.pin_attempts, config.pin_wait),
         };
-        let trunks = config.trunks.iter().zip(FIRST..).map(|(trunk, number)| {
-            let account = AccountId::new(number);
-            if let Some(profile) = profile(trunk, config) {
-                office.command(Command::SetAccount {
-                    account,
-                    profile: Box::new(profile),
-                });
-            }
-            let key = std::array::from_fn(|_| rand::random());
-            let verifier = (!trunk.caller_user.is_empty())
-                .then(|| Mutex::new(Verifier::new(Rules::new(&trunk.name), key, Instant::now())));
-            Trunk {
-                config: trunk.clone(),
-                account,
-                lines: Arc::new(Semaphore::new(trunk.max_calls)),
-                verifier,
-                standing: trunk.register.then_some(Standing::Registering),
-            }
-        });
-        let trunks = trunks.collect();
-        Ok(Trunks {
+        let mut trunks = Trunks {
             office: Arc::new(office),
-            trunks,
+            trunks: Vec::new(),
             calls: HashMap::new(),
             draining: false,
             next: FIRST,
-        })
+            next_account: FIRST,
+            config: Arc::new(config.clone()),
+        };
+        for trunk in &config.trunks {
+            trunks.add(trunk.clone(), None);
+        }
+        Ok(trunks)
+    }
+
+    fn add(&mut self, config: TrunkConfig, numbers: Option<Numbers>) {
+        let account = AccountId::new(self.next_account);
+        self.next_account = self.next_account.wrapping_add(1);
+        if let Some(profile) = profile(&config, &self.config) {
+            self.office.command(Command::SetAccount {
+                account,
+                profile: Box::new(profile),
+            });
+        }
+        let key = std::array::from_fn(|_| rand::random());
+        let verifier = (!config.caller_user.is_empty())
+            .then(|| Mutex::new(Verifier::new(Rules::new(&config.name), key, Instant::now())));
+        self.trunks.push(Trunk {
+            account,
+            numbers,
+            lines: Arc::new(Semaphore::new(config.max_calls)),
+            verifier,
+            standing: config.register.then_some(Standing::Registering),
+            config,
+        });
+    }
+
+    /// Adds a trunk, or replaces the one of its name. Calls go on.
+    pub(crate) fn set(&mut self, trunk: PhoneTrunk) -> Result<(), DialError> {
+        let numbers = Numbers {
+            called: trunk.called.clone(),
+            callers: trunk.callers.clone(),
+        };
+        let config = TrunkConfig::of(trunk).map_err(DialError::Fault)?;
+        self.remove(&config.name);
+        self.config.phone_trunks.add(config.clone());
+        self.add(config, Some(numbers));
+        Ok(())
+    }
+
+    /// Removes a trunk of [`Trunks::set`]. Calls go on.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.config.phone_trunks.remove(name);
+        let is_it = |trunk: &mut Trunk| trunk.numbers.is_some() && trunk.config.name == name;
+        for trunk in self.trunks.extract_if(.., is_it) {
+            self.office.command(Command::RemoveAccount {
+                account: trunk.account,
+            });
+        }
+    }
+
+    /// Asks the far end of a call to call somebody else.
+    pub(crate) fn transfer(&self, call: DialId, to: &str) -> bool {
+        let is_line = !to.contains(['\r', '\n', '<', '>']);
+        let known = self.calls.keys().find(|known| known.get() == call.0);
+        let Some(call) = known.filter(|_| is_line).copied() else {
+            return false;
+        };
+        self.office.command(Command::InDialog {
+            call,
+            request: RequestId::new(call.get()),
+            method: Method::Refer,
+            headers: vec![("Refer-To".to_owned(), format!("<{to}>"))],
+            body: None,
+        });
+        true
     }
 
     /// Takes an event about trunks. Returns other events.
@@ -267,8 +344,9 @@ impl Trunks {
         let calls =
             |trunk: &&Trunk| registered.contains(&trunk.account) || trunk.config.calls_from(from);
         let mut trunks = self.trunks.iter().filter(calls);
-        let found = trunks.find_map(|trunk| Some((trunk, trunk.config.room_of(&called)?)));
-        let Some((trunk, room)) = found else {
+        let message = SipMessage::from(invite);
+        let found = trunks.find_map(|trunk| Some((trunk, trunk.destination(&called, &message)?)));
+        let Some((trunk, destination)) = found else {
             return self.office.reject(call, 404);
         };
         match trunk.admit(invite) {
@@ -289,8 +367,8 @@ impl Trunks {
         let incoming = Incoming {
             call,
             from,
-            invite: SipMessage::from(invite),
-            room,
+            invite: message,
+            destination,
             line,
         };
         tokio::spawn(incoming::attend(Arc::clone(&self.office), incoming, events));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_audio::AudioCodec;
-use portunus_telephony::{Caller, CallerNews, Entrance, EntranceError, Stay};
+use portunus_telephony::{Caller, CallerNews, DialId, Entrance, EntranceError, Stay};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -118,6 +118,7 @@ impl Talk {
     ) -> Result<Visit, EntranceError> {
         let (tell, news) = mpsc::channel(NEWS);
         let stay = entrance.enter(Caller {
+            call: DialId(self.call.get()),
             display,
             leg: Arc::clone(self.media.leg()),
             codec,
@@ -146,6 +147,9 @@ impl Talk {
                     None => return Farewell::HangUp,
                 },
             };
+            if let Deed::Key(key) = deed {
+                visit.stay.key(key);
+            }
             match deed {
                 Deed::Key('6') if after_star => {
                     visit.stay.toggle_mute();

@@ -57,15 +57,18 @@ impl Shared {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(hear(Arc::downgrade(&room), id.clone(), hears));
         }
-        tracing::info!(room = state.name(), %id, %local, "remote publisher");
+        tracing::info!(room = state.name(), %id, ?local, "remote publisher");
         let named = place.interface.is_some() || place.multicast.is_some();
         let show = self.show(&state);
         let reply = show
             .head("success")
             .with("id", show.id(&id))
-            .with_some("ip", named.then(|| local.ip().to_string()))
-            .with("port", local.port())
-            .with("rtcp_port", rtcp_port);
+            .with_some(
+                "ip",
+                local.filter(|_| named).map(|local| local.ip().to_string()),
+            )
+            .with_some("port", local.map(|local| local.port()))
+            .with_some("rtcp_port", rtcp_port);
         Ok(reply)
     }
 

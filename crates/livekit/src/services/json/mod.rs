@@ -31,7 +31,10 @@ fn complete(value: Value, schema: &Message) -> Value {
     let mut complete = Map::new();
     for (name, kind) in schema.fields {
         let value = match (members.remove(&lower_camel_case(name)), kind) {
-            (Some(value), Kind::One(schema)) => self::complete(value, schema),
+            (Some(value), Kind::One(schema) | Kind::Chosen(schema)) => {
+                self::complete(value, schema)
+            }
+            (Some(value), Kind::Given) => with_declared_names(value),
             (Some(Value::Array(values)), Kind::Messages(schema)) => {
                 let values = values.into_iter();
                 values.map(|value| self::complete(value, schema)).collect()
@@ -45,11 +48,37 @@ fn complete(value: Value, schema: &Message) -> Value {
             (None, Kind::List | Kind::Messages(_)) => Value::Array(Vec::new()),
             (None, Kind::Map) => Value::Object(Map::new()),
             (None, Kind::One(_)) => Value::Null,
-            (None, Kind::Choice) => continue,
+            (None, Kind::Choice | Kind::Chosen(_) | Kind::Given) => continue,
         };
         complete.insert((*name).to_owned(), value);
     }
     Value::Object(complete)
+}
+
+/// Gives all members their declared names.
+fn with_declared_names(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let named = members
+                .into_iter()
+                .map(|(name, value)| (snake_case(&name), with_declared_names(value)));
+            Value::Object(named.collect())
+        }
+        Value::Array(values) => values.into_iter().map(with_declared_names).collect(),
+        value => value,
+    }
+}
+
+/// Returns the name of a field that JSON has by default.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len());
+    for character in name.chars() {
+        if character.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
 }
 
 /// Returns the name that JSON has for a field by default.

@@ -29,9 +29,13 @@ pub(crate) enum Kind {
     One(&'static Message),
     /// A member of a `oneof`, left out if it is not there.
     Choice,
+    /// A message of a `oneof`, left out if it is not there.
+    Chosen(&'static Message),
+    /// A message of a `oneof` with all that is in it as it was given, but for the names of members.
+    Given,
 }
 
-use Kind::{Choice, Enum, Flag, List, Long, Map, Messages, Number, One, Text};
+use Kind::{Choice, Chosen, Enum, Flag, Given, List, Long, Map, Messages, Number, One, Text};
 
 /// A message without fields.
 pub(crate) static EMPTY: Message = Message {
@@ -216,4 +220,269 @@ message!(
 message!(
     LIST_DISPATCHES, "ListAgentDispatchResponse",
     "agent_dispatches": Messages(&DISPATCH),
+);
+message!(PAGE, "TokenPagination", "token": Text);
+message!(
+    STREAM, "StreamInfo",
+    "url": Text,
+    "started_at": Long,
+    "ended_at": Long,
+    "duration": Long,
+    "status": Enum("ACTIVE"),
+    "error": Text,
+    "last_retry_at": Long,
+    "retries": Number,
+);
+message!(
+    FILE, "FileInfo",
+    "filename": Text,
+    "started_at": Long,
+    "ended_at": Long,
+    "duration": Long,
+    "size": Long,
+    "location": Text,
+);
+message!(
+    EGRESS, "EgressInfo",
+    "egress_id": Text,
+    "room_id": Text,
+    "room_name": Text,
+    "source_type": Enum("EGRESS_SOURCE_TYPE_WEB"),
+    "status": Enum("EGRESS_STARTING"),
+    "started_at": Long,
+    "ended_at": Long,
+    "updated_at": Long,
+    "stream_results": Messages(&STREAM),
+    "file_results": Messages(&FILE),
+    "segment_results": List,
+    "image_results": List,
+    "error": Text,
+    "error_code": Number,
+    "details": Text,
+    "manifest_location": Text,
+    "backup_storage_used": Flag,
+    "retry_count": Number,
+    "egress": Given,
+    "replay": Given,
+    "room_composite": Given,
+    "web": Given,
+    "participant": Given,
+    "track_composite": Given,
+    "track": Given,
+    "stream": Given,
+    "file": Chosen(&FILE),
+    "segments": Given,
+);
+message!(
+    LIST_EGRESS, "ListEgressResponse",
+    "items": Messages(&EGRESS),
+    "next_page_token": One(&PAGE),
+);
+message!(
+    AUDIO_ENCODING, "IngressAudioEncodingOptions",
+    "audio_codec": Enum("DEFAULT_AC"),
+    "bitrate": Number,
+    "disable_dtx": Flag,
+    "channels": Number,
+);
+message!(
+    VIDEO_ENCODING, "IngressVideoEncodingOptions",
+    "video_codec": Enum("DEFAULT_VC"),
+    "frame_rate": Number,
+    "layers": Messages(&VIDEO_LAYER),
+);
+message!(
+    INGRESS_AUDIO, "IngressAudioOptions",
+    "name": Text,
+    "source": Enum("UNKNOWN"),
+    "preset": Choice,
+    "options": Chosen(&AUDIO_ENCODING),
+);
+message!(
+    INGRESS_VIDEO, "IngressVideoOptions",
+    "name": Text,
+    "source": Enum("UNKNOWN"),
+    "preset": Choice,
+    "options": Chosen(&VIDEO_ENCODING),
+);
+message!(
+    VIDEO_STATE, "InputVideoState",
+    "mime_type": Text,
+    "average_bitrate": Number,
+    "width": Number,
+    "height": Number,
+    "framerate": Number,
+);
+message!(
+    AUDIO_STATE, "InputAudioState",
+    "mime_type": Text,
+    "average_bitrate": Number,
+    "channels": Number,
+    "sample_rate": Number,
+);
+message!(
+    INGRESS_STATE, "IngressState",
+    "status": Enum("ENDPOINT_INACTIVE"),
+    "error": Text,
+    "video": One(&VIDEO_STATE),
+    "audio": One(&AUDIO_STATE),
+    "room_id": Text,
+    "started_at": Long,
+    "ended_at": Long,
+    "updated_at": Long,
+    "resource_id": Text,
+    "tracks": Messages(&TRACK),
+);
+message!(
+    INGRESS, "IngressInfo",
+    "ingress_id": Text,
+    "name": Text,
+    "stream_key": Text,
+    "url": Text,
+    "input_type": Enum("RTMP_INPUT"),
+    "bypass_transcoding": Flag,
+    "enable_transcoding": Choice,
+    "audio": One(&INGRESS_AUDIO),
+    "video": One(&INGRESS_VIDEO),
+    "room_name": Text,
+    "participant_identity": Text,
+    "participant_name": Text,
+    "participant_metadata": Text,
+    "reusable": Flag,
+    "state": One(&INGRESS_STATE),
+    "enabled": Choice,
+);
+message!(
+    LIST_INGRESS, "ListIngressResponse",
+    "next_page_token": One(&PAGE),
+    "items": Messages(&INGRESS),
+);
+message!(SIP_CODEC, "SIPCodec", "name": Text, "rate": Number);
+message!(
+    SIP_MEDIA, "SIPMediaConfig",
+    "only_listed_codecs": Flag,
+    "codecs": Messages(&SIP_CODEC),
+    "encryption": Choice,
+    // A text: a duration, as times below are.
+    "media_timeout": One(&EMPTY),
+);
+message!(
+    INBOUND, "SIPInboundTrunkInfo",
+    "sip_trunk_id": Text,
+    "name": Text,
+    "metadata": Text,
+    "numbers": List,
+    "allowed_addresses": List,
+    "allowed_numbers": List,
+    "auth_username": Text,
+    "auth_password": Text,
+    "auth_realm": Text,
+    "headers": Map,
+    "headers_to_attributes": Map,
+    "attributes_to_headers": Map,
+    "include_headers": Enum("SIP_NO_HEADERS"),
+    "ringing_timeout": One(&EMPTY),
+    "ringing_timeout_status": Enum("SIP_STATUS_UNKNOWN"),
+    "max_call_duration": One(&EMPTY),
+    "krisp_enabled": Flag,
+    "media_encryption": Enum("SIP_MEDIA_ENCRYPT_DISABLE"),
+    "media": One(&SIP_MEDIA),
+    "created_at": One(&EMPTY),
+    "updated_at": One(&EMPTY),
+);
+message!(GET_INBOUND, "GetSIPInboundTrunkResponse", "trunk": One(&INBOUND));
+message!(LIST_INBOUND, "ListSIPInboundTrunkResponse", "items": Messages(&INBOUND));
+message!(
+    OUTBOUND, "SIPOutboundTrunkInfo",
+    "sip_trunk_id": Text,
+    "name": Text,
+    "metadata": Text,
+    "address": Text,
+    "destination_country": Text,
+    "transport": Enum("SIP_TRANSPORT_AUTO"),
+    "numbers": List,
+    "auth_username": Text,
+    "auth_password": Text,
+    "headers": Map,
+    "headers_to_attributes": Map,
+    "attributes_to_headers": Map,
+    "include_headers": Enum("SIP_NO_HEADERS"),
+    "media_encryption": Enum("SIP_MEDIA_ENCRYPT_DISABLE"),
+    "media": One(&SIP_MEDIA),
+    "from_host": Text,
+    "created_at": One(&EMPTY),
+    "updated_at": One(&EMPTY),
+);
+message!(GET_OUTBOUND, "GetSIPOutboundTrunkResponse", "trunk": One(&OUTBOUND));
+message!(LIST_OUTBOUND, "ListSIPOutboundTrunkResponse", "items": Messages(&OUTBOUND));
+message!(
+    SIP_TRUNK, "SIPTrunkInfo",
+    "sip_trunk_id": Text,
+    "kind": Enum("TRUNK_LEGACY"),
+    "inbound_addresses": List,
+    "outbound_address": Text,
+    "outbound_number": Text,
+    "transport": Enum("SIP_TRANSPORT_AUTO"),
+    "inbound_numbers_regex": List,
+    "inbound_numbers": List,
+    "inbound_username": Text,
+    "inbound_password": Text,
+    "outbound_username": Text,
+    "outbound_password": Text,
+    "name": Text,
+    "metadata": Text,
+);
+message!(DIRECT_RULE, "SIPDispatchRuleDirect", "room_name": Text, "pin": Text);
+message!(
+    INDIVIDUAL_RULE, "SIPDispatchRuleIndividual",
+    "room_prefix": Text,
+    "pin": Text,
+    "no_randomness": Flag,
+);
+message!(
+    CALLEE_RULE, "SIPDispatchRuleCallee",
+    "room_prefix": Text,
+    "pin": Text,
+    "randomize": Flag,
+);
+message!(
+    INNER_RULE, "SIPDispatchRule",
+    "dispatch_rule_direct": Chosen(&DIRECT_RULE),
+    "dispatch_rule_individual": Chosen(&INDIVIDUAL_RULE),
+    "dispatch_rule_callee": Chosen(&CALLEE_RULE),
+);
+message!(
+    SIP_RULE, "SIPDispatchRuleInfo",
+    "sip_dispatch_rule_id": Text,
+    "rule": One(&INNER_RULE),
+    "trunk_ids": List,
+    "hide_phone_number": Flag,
+    "inbound_numbers": List,
+    "numbers": List,
+    "name": Text,
+    "metadata": Text,
+    "attributes": Map,
+    "room_preset": Text,
+    "room_config": Given,
+    "media": One(&SIP_MEDIA),
+    "krisp_enabled": Flag,
+    "media_encryption": Enum("SIP_MEDIA_ENCRYPT_DISABLE"),
+    "created_at": One(&EMPTY),
+    "updated_at": One(&EMPTY),
+);
+message!(LIST_SIP_RULES, "ListSIPDispatchRuleResponse", "items": Messages(&SIP_RULE));
+message!(
+    SIP_PARTICIPANT, "SIPParticipantInfo",
+    "participant_id": Text,
+    "participant_identity": Text,
+    "room_name": Text,
+    "sip_call_id": Text,
+);
+message!(SIP_STATUS, "SIPStatus", "code": Enum("SIP_STATUS_UNKNOWN"), "status": Text);
+message!(
+    SIP_TRANSFER, "TransferSIPParticipantResponse",
+    "transfer_id": Text,
+    "status": Enum("STS_TRANSFER_ONGOING"),
+    "reason": Enum("STR_UNSPECIFIED"),
+    "sip_status": One(&SIP_STATUS),
 );

@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use portunus_core::{Purse, Requester, Share};
 
 use crate::services::exchange::Format;
 use crate::services::method::{self, Method};
 use crate::services::room_service::Call;
-use crate::services::{Code, Rooms, ServiceError};
+use crate::services::{Code, ServiceError, Services};
 use crate::token::{self, Keys, TokenFault, Verified};
 
 /// The largest body of a request.
@@ -24,33 +27,33 @@ const MAX_BODY: usize = 10 << 20;
 const TIMEOUT: &str = "x-twirp-timeout-ms";
 
 /// What the handlers share.
-struct Shared<R, K> {
-    rooms: Arc<R>,
+struct Shared<S, K> {
+    services: Arc<S>,
     keys: K,
 }
 
 /// Returns the routes of the services. `keys` returns the present API keys.
-pub fn router<R, K>(rooms: Arc<R>, keys: K) -> Router
+pub fn router<S, K>(services: Arc<S>, keys: K) -> Router
 where
-    R: Rooms,
+    S: Services,
     K: Fn() -> Keys + Send + Sync + 'static,
 {
-    let shared = Arc::new(Shared { rooms, keys });
+    let shared = Arc::new(Shared { services, keys });
     Router::new()
-        .route("/twirp/{*method}", any(serve::<R, K>))
+        .route("/twirp/{*method}", any(serve::<S, K>))
         .with_state(shared)
 }
 
-async fn serve<R, K>(State(shared): State<Arc<Shared<R, K>>>, request: Request) -> Response
+async fn serve<S, K>(State(shared): State<Arc<Shared<S, K>>>, request: Request) -> Response
 where
-    R: Rooms,
+    S: Services,
     K: Fn() -> Keys + Send + Sync + 'static,
 {
     let verified = match verified(&(shared.keys)(), &request) {
         Ok(verified) => verified,
         Err(fault) => return (StatusCode::UNAUTHORIZED, fault.to_string()).into_response(),
     };
-    match answer(&*shared.rooms, verified.as_ref(), request).await {
+    match answer(&*shared.services, verified.as_ref(), request).await {
         Ok((format, body)) => {
             let content_type = HeaderValue::from_static(format.content_type());
             ([(CONTENT_TYPE, content_type)], body).into_response()
@@ -97,8 +100,8 @@ fn verified(keys: &Keys, request: &Request) -> Result<Option<Verified>, TokenFau
     token.map(|token| keys.verify(token, now)).transpose()
 }
 
-async fn answer<R: Rooms>(
-    rooms: &R,
+async fn answer<S: Services>(
+    services: &S,
     verified: Option<&Verified>,
     request: Request,
 ) -> Result<(Format, Vec<u8>), Refusal> {
@@ -110,21 +113,22 @@ async fn answer<R: Rooms>(
     let format = Format::of(content_type.unwrap_or_default(), path)?;
     // Nobody without a token makes the server read 10 MiB.
     let grants = &verified.ok_or_else(ServiceError::denied)?.grants;
-    let method = match method {
-        Method::Room(method) => method,
-        Method::Missing(need) if need.is_met(grants) => {
-            let text = "method is not implemented";
-            return Err(ServiceError::unimplemented(text).into());
-        }
-        Method::Missing(_) => return Err(ServiceError::denied().into()),
-    };
-    let body = read(&head.headers, body).await?;
+    if let Method::Missing(need) = method {
+        let text = "method is not implemented";
+        return Err(match need.is_met(grants) {
+            true => ServiceError::unimplemented(text).into(),
+            false => ServiceError::denied().into(),
+        });
+    }
+    let requester = head.extensions.get::<Requester>().copied();
+    let purse = requester.map(|requester| services.purse(requester));
+    let (body, _paid) = read(&head.headers, body, &purse.unwrap_or_default()).await?;
     let call = Call {
         grants,
         format,
         body: &body,
     };
-    let calling = call.carry_out(method, rooms);
+    let calling = call.any(method, services);
     let answer = match timeout(&head.headers) {
         None => calling.await,
         Some(timeout) => tokio::time::timeout(timeout, calling)
@@ -137,31 +141,34 @@ async fn answer<R: Rooms>(
     Ok((format, answer?))
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<axum::body::Bytes, Refusal> {
+/// Reads a body, for which its client pays until the call is over.
+async fn read(headers: &HeaderMap, body: Body, purse: &Purse) -> Result<(Bytes, Share), Refusal> {
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > MAX_BODY) {
         return Err(Refusal::TooLarge);
     }
-    to_bytes(body, MAX_BODY).await.map_err(|error| {
-        let text = "failed to read request body";
-        match is_limit(&error) {
+    let mut body = Limited::new(body, MAX_BODY);
+    let (mut paid, mut read) = (purse.empty_share(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
             true => Refusal::TooLarge,
-            false => ServiceError::new(Code::Malformed, text).into(),
-        }
-    })
-}
-
-/// Returns whether a body exceeded the limit.
-fn is_limit(error: &axum::Error) -> bool {
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        if cause.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        source = cause.source();
+            false => {
+                let text = "failed to read request body";
+                ServiceError::new(Code::Malformed, text).into()
+            }
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        // A message takes about twice its size once it is read.
+        paid.grow(data.len().saturating_mul(3)).map_err(|_| {
+            let text = "there is no memory for the request now";
+            ServiceError::new(Code::ResourceExhausted, text)
+        })?;
+        read.extend_from_slice(&data);
     }
-    false
+    Ok((read.freeze(), paid))
 }
 
 fn timeout(headers: &HeaderMap) -> Option<Duration> {

@@ -6,6 +6,7 @@
 use std::future::pending;
 use std::sync::Mutex;
 
+use axum::body::to_bytes;
 use axum::http::header::ALLOW;
 use livekit_protocol as lk;
 use portunus_config::Secret;
@@ -15,7 +16,10 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::limits;
-use crate::services::Answer;
+use crate::services::{
+    Answer, EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, Rooms, SipAnswer,
+    SipRequest,
+};
 use crate::token::{Grants, SipGrant, VideoGrant};
 
 /// Rooms that note what is asked of them.
@@ -151,6 +155,33 @@ impl Rooms for Noted {
             "never" => pending().await,
             method => Ok(method.to_owned()),
         }
+    }
+}
+
+impl Services for Noted {
+    fn purse(&self, _: Requester) -> Purse {
+        Purse::default()
+    }
+
+    async fn egress(&self, request: EgressRequest) -> Answer<EgressAnswer> {
+        self.note("egress", "");
+        match request {
+            EgressRequest::List(_) => Ok(EgressAnswer::List(Vec::new())),
+            _ => Ok(EgressAnswer::Info(Box::default())),
+        }
+    }
+
+    async fn ingress(&self, request: IngressRequest) -> Answer<IngressAnswer> {
+        self.note("ingress", "");
+        match request {
+            IngressRequest::List(_) => Ok(IngressAnswer::List(Vec::new())),
+            _ => Ok(IngressAnswer::Info(Box::default())),
+        }
+    }
+
+    async fn sip(&self, _: SipRequest) -> Answer<SipAnswer> {
+        self.note("sip", "");
+        Ok(SipAnswer::ListRules(Vec::new()))
     }
 }
 
@@ -373,17 +404,23 @@ async fn services_that_do_not_exist_are_unimplemented_for_those_with_the_grant()
     });
     for path in [
         "Egress/StartEgress",
-        "Ingress/ListIngress",
-        "SIP/CreateSIPParticipant",
+        "Egress/StartWebEgress",
+        "SIP/ListSIPTrunk",
     ] {
         let answer = call(path, &all, &json!({})).await;
         assert_eq!(answer, (501, "unimplemented".to_owned()));
         let answer = call(path, &with_video(VideoGrant::default()), &json!({})).await;
         assert_eq!(answer, (401, "unauthenticated".to_owned()));
     }
-    let egress = json!({"name": "den", "egress": {}});
-    let answer = call("RoomService/CreateRoom", &everything(), &egress).await;
-    assert_eq!(answer, (501, "unimplemented".to_owned()));
+    for path in [
+        "Egress/ListEgress",
+        "Ingress/ListIngress",
+        "SIP/ListSIPDispatchRule",
+    ] {
+        assert_eq!(call(path, &all, &json!({})).await.0, 200, "{path}");
+        let answer = call(path, &with_video(VideoGrant::default()), &json!({})).await;
+        assert_eq!(answer, (401, "unauthenticated".to_owned()));
+    }
 }
 
 #[tokio::test]
