@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use livekit_protocol::{RoomEndReason, SyncState};
+use livekit_protocol::{DisconnectReason, RoomEndReason, SyncState, leave_request};
 use portunus_core::{Credentials, Gateway, Requester};
 use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
@@ -12,10 +12,11 @@ use tokio::sync::oneshot;
 
 use crate::agents::Agents;
 use crate::config::LiveKitConfig;
-use crate::hall::{Event, Hall, Reports, RoomOptions, Setup, now_ms};
+use crate::drain;
+use crate::hall::{Event, Hall, Member, Reports, RoomOptions, Setup, now_ms};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::plugin::{LiveKitPlugin, SharedPlugin};
-use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions, server_info};
+use crate::session::{JoinError, Joined, Joining, MAX_METADATA, Permissions, leave, server_info};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
 use crate::webhook::Webhooks;
 
@@ -141,6 +142,38 @@ impl Door {
         }
     }
 
+    /// Has clients join anew, some at a time, if the server is drained and the deadline is near.
+    pub(crate) fn send_elsewhere(&self) {
+        let Some(gateway) = self.gateway.get().filter(|it| it.check_drain().is_err()) else {
+            return;
+        };
+        let chance = drain::chance(gateway.draining().and_then(|drain| drain.left));
+        if chance == 0.0 {
+            return;
+        }
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            let members: Vec<Arc<Member>> = hall.people().members().cloned().collect();
+            for member in members {
+                if rand::random::<f64>() < chance {
+                    let reason = DisconnectReason::ServerShutdown;
+                    member
+                        .out
+                        .message(leave(reason, leave_request::Action::Reconnect));
+                    member.happens(Event::End(reason));
+                }
+            }
+        }
+    }
+
+    /// Fails while the server is drained.
+    pub(crate) fn check_drain(&self) -> Result<(), EntryError> {
+        match self.gateway()?.check_drain() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(EntryError::Full("the server is draining")),
+        }
+    }
+
     fn gateway(&self) -> Result<&Gateway, EntryError> {
         self.gateway.get().ok_or(EntryError::Full("not ready"))
     }
@@ -238,9 +271,7 @@ impl Door {
         requester: Requester,
     ) -> Result<Joined, EntryError> {
         let gateway = self.gateway()?;
-        if gateway.draining().is_some() {
-            return Err(EntryError::Full("the server is draining"));
-        }
+        self.check_drain()?;
         let present: usize = self
             .halls()
             .values()

@@ -25,6 +25,7 @@ mod administration;
 mod agents;
 mod config;
 mod door;
+mod drain;
 mod edge;
 mod frame;
 mod hall;
