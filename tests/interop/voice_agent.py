@@ -16,7 +16,7 @@ from livekit.agents.language import LanguageCode
 NAME = "tone"
 
 # The frequency of the answer, in Hz, and its length in seconds.
-ANSWER, SECONDS = 880, 5
+ANSWER, SECONDS = 880, 30
 
 RATE = 24_000
 
