@@ -14,8 +14,8 @@ const folder = dirname(createRequire(import.meta.url).resolve('livekit-client'))
 /** The SDK's build for script tags: `LivekitClient`. */
 const SDK = join(folder, 'livekit-client.umd.js');
 
-const KEY = 'devkey';
-const SECRET = 'secret-of-32-bytes-for-the-tests';
+export const KEY = 'devkey';
+export const LIVEKIT_SECRET = 'secret-of-32-bytes-for-the-tests';
 
 export interface LiveKitServer extends Server {
   /** Where its LiveKit door is: `ws://127.0.0.1:PORT`. */
@@ -25,13 +25,13 @@ export interface LiveKitServer extends Server {
 /** Starts a server with a LiveKit door. */
 export async function startLiveKit(config = '', keys = ''): Promise<LiveKitServer> {
   const port = await freeTcpPort();
-  const section = `[livekit]\nkeys = { ${KEY} = "${SECRET}" }\nbind = ["127.0.0.1"]\nport = ${port}\n${keys}\n`;
+  const section = `[livekit]\nkeys = { ${KEY} = "${LIVEKIT_SECRET}" }\nbind = ["127.0.0.1"]\nport = ${port}\n${keys}\n`;
   const server = await startServer({ config: `${section}${config}` });
   return Object.assign(server, { livekit: `ws://127.0.0.1:${port}` });
 }
 
 /** An access token for `room` with more or other grants. */
-export function token(identity: string, room: string, video: object = {}, claims: object = {}, secret = SECRET): string {
+export function token(identity: string, room: string, video: object = {}, claims: object = {}, secret = LIVEKIT_SECRET): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const now = Math.floor(Date.now() / 1000);
   const body = {

@@ -1,29 +1,17 @@
 """LiveKit's server SDK for Python, unmodified: tokens, rooms, errors."""
 
 import asyncio
-import datetime
-import socket
 import unittest
 
 from livekit import api
 
-from server import Server
-
-KEY, SECRET = "devkey", "secret-of-32-bytes-for-the-tests"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from livekit_room import KEY, SECRET, LiveKitServer, token
 
 
 class ServerSdk(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
-        port = free_port()
-        config = f'[livekit]\nkeys = {{ {KEY} = "{SECRET}" }}\nbind = ["127.0.0.1"]\nport = {port}\n'
-        self.server = await self.enterAsyncContext(Server(config))
-        self.url = f"http://127.0.0.1:{port}"
+        self.server = await self.enterAsyncContext(LiveKitServer())
+        self.url = self.server.api_url
         self.api = await self.enterAsyncContext(api.LiveKitAPI(self.url, KEY, SECRET))
 
     async def test_rooms(self):
@@ -50,10 +38,8 @@ class ServerSdk(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(raised.exception.code, api.TwirpErrorCode.UNIMPLEMENTED)
 
     async def test_a_token_opens_the_door(self):
-        token = api.AccessToken(KEY, SECRET).with_identity("al").with_ttl(datetime.timedelta(minutes=5))
-        token = token.with_grants(api.VideoGrants(room_join=True, room="py")).to_jwt()
         process = await asyncio.create_subprocess_exec(
-            "curl", "-s", f"{self.url}/rtc/validate?access_token={token}", stdout=asyncio.subprocess.PIPE
+            "curl", "-s", f"{self.url}/rtc/validate?access_token={token('al', 'py')}", stdout=asyncio.subprocess.PIPE
         )
         text, _ = await process.communicate()
         self.assertEqual(text, b"success")

@@ -67,13 +67,13 @@ export class SignalClient {
 /**
  * Opens the signalling of a room.
  * @param {string} url
- * @param {{ token: string, path?: string, query?: Record<string, string>, headers?: Record<string, string> }} options
+ * @param {{ token: string, path?: string, query?: Record<string, string>, headers?: Record<string, string>, tls?: object }} options
  * @returns {Promise<SignalClient>} rejected with `{ status, body }` if the server refuses
  */
-export async function joinRoom(url, { token, path = '/rtc', query = {}, headers = {} }) {
+export async function joinRoom(url, { token, path = '/rtc', query = {}, headers = {}, tls = {} }) {
   const usual = { protocol: '16', sdk: 'js', version: '2.15.0', auto_subscribe: '1', access_token: token };
   const search = new URLSearchParams({ ...usual, ...query });
-  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}?${search}`, { headers });
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}${path}?${search}`, { headers, ...tls });
   const client = new SignalClient(socket);
   return new Promise((resolve, reject) => {
     socket.on('open', () => resolve(client));

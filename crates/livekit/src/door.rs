@@ -6,7 +6,9 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use livekit_protocol::{RoomConfiguration, RoomEndReason, SyncState};
+use livekit_protocol::{
+    DisconnectReason, RoomConfiguration, RoomEndReason, SyncState, leave_request,
+};
 use portunus_audio::AudioThreads;
 use portunus_core::{Credentials, Gateway, Purse, Requester};
 use portunus_record::Whose;
@@ -17,14 +19,15 @@ use tokio::sync::oneshot;
 
 use crate::agents::Agents;
 use crate::config::LiveKitConfig;
+use crate::drain;
 use crate::egress::{self, Egresses};
-use crate::hall::{Event, Hall, Halls, Reports, RoomOptions, Setup, now_ms, watch_others};
+use crate::hall::{Event, Hall, Halls, Member, Reports, RoomOptions, Setup, now_ms, watch_others};
 use crate::ingress::{self, Ingresses};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::limits;
 use crate::plugin::{LiveKitPlugin, PACKAGE, SharedPlugin};
 use crate::refusals::Refusals;
-use crate::session::{JoinError, Joined, Joining, Permissions, server_info};
+use crate::session::{JoinError, Joined, Joining, Permissions, leave, server_info};
 use crate::sip::{self, Sip};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
 use crate::webhook::{WebhookConfig, Webhooks};
@@ -241,6 +244,38 @@ impl Door {
         }
     }
 
+    /// Has clients join anew, some at a time, if the server is drained and the deadline is near.
+    pub(crate) fn send_elsewhere(&self) {
+        let Some(gateway) = self.gateway.get().filter(|it| it.check_drain().is_err()) else {
+            return;
+        };
+        let chance = drain::chance(gateway.draining().and_then(|drain| drain.left));
+        if chance == 0.0 {
+            return;
+        }
+        let halls: Vec<Arc<Hall>> = self.halls().values().cloned().collect();
+        for hall in halls {
+            let members: Vec<Arc<Member>> = hall.people().members().cloned().collect();
+            for member in members {
+                if rand::random::<f64>() < chance {
+                    let reason = DisconnectReason::ServerShutdown;
+                    member
+                        .out
+                        .message(leave(reason, leave_request::Action::Reconnect));
+                    member.happens(Event::End(reason));
+                }
+            }
+        }
+    }
+
+    /// Fails while the server is drained.
+    pub(crate) fn check_drain(&self) -> Result<(), EntryError> {
+        match self.gateway()?.check_drain() {
+            Ok(()) => Ok(()),
+            Err(_) => Err(EntryError::Full("the server is draining")),
+        }
+    }
+
     fn gateway(&self) -> Result<&Gateway, EntryError> {
         self.gateway.get().ok_or(EntryError::Full("not ready"))
     }
@@ -345,9 +380,7 @@ impl Door {
         requester: Requester,
     ) -> Result<Joined, EntryError> {
         let gateway = self.gateway()?;
-        if gateway.draining().is_some() {
-            return Err(EntryError::Full("the server is draining"));
-        }
+        self.check_drain()?;
         if self.census().1 >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }

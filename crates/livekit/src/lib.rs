@@ -28,6 +28,7 @@ mod administration;
 mod agents;
 mod config;
 mod door;
+mod drain;
 mod edge;
 mod egress;
 mod ffmpeg;

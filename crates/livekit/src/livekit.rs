@@ -10,6 +10,7 @@ use portunus_room::Rooms;
 
 use crate::config::LiveKitConfig;
 use crate::door::{Door, Means};
+use crate::drain;
 use crate::edge;
 
 /// How often rooms are looked for that nobody is in.
@@ -64,6 +65,7 @@ impl LiveKit {
         tokio::spawn(clean(Arc::downgrade(&self.door)));
         tokio::spawn(send_batches(Arc::downgrade(&self.door)));
         tokio::spawn(send_speakers(Arc::downgrade(&self.door)));
+        tokio::spawn(send_elsewhere(Arc::downgrade(&self.door)));
         edge::router(self.door.clone())
     }
 }
@@ -101,5 +103,13 @@ async fn send_speakers(door: Weak<Door>) {
         tokio::time::sleep(HEARING).await;
         let Some(door) = door.upgrade() else { return };
         door.send_speakers();
+    }
+}
+
+async fn send_elsewhere(door: Weak<Door>) {
+    loop {
+        tokio::time::sleep(drain::TURN).await;
+        let Some(door) = door.upgrade() else { return };
+        door.send_elsewhere();
     }
 }

@@ -100,7 +100,8 @@ async fn validate(State(door): State<Arc<Door>>, uri: Uri, headers: HeaderMap) -
     let query = uri.query().unwrap_or_default();
     let admitted = token(&headers, query)
         .and_then(|token| door.admit(token.as_deref(), query, is_v1(&uri)))
-        .and_then(|admitted| door.check_room(&admitted));
+        .and_then(|admitted| door.check_room(&admitted))
+        .and_then(|()| door.check_drain());
     match admitted {
         Ok(()) => "success".into_response(),
         Err(error) => error.into_response(),

@@ -53,7 +53,7 @@ use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use reports::Reports;
 use speaking::Speaking;
-pub(crate) use track::Track;
+pub(crate) use track::{Track, codec_of};
 
 /// A room of this door.
 #[derive(Debug)]

@@ -227,14 +227,37 @@ impl Track {
     }
 }
 
+/// Returns the codec of what clients call one: some SDKs give a media type.
+pub(crate) fn codec_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, codec)| codec)
+}
+
 /// Returns the media type of a codec.
 pub(crate) fn mime_type(codec: CodecName) -> String {
     named(codec.kind(), codec.encoding())
 }
 
 fn named(kind: Kind, codec: &str) -> String {
+    let codec = codec_of(codec);
     match kind {
         Kind::Audio => format!("audio/{codec}"),
         Kind::Video | Kind::Data => format!("video/{}", codec.to_ascii_uppercase()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_name_codecs_with_and_without_a_kind() {
+        for (kind, name, expected) in [
+            (Kind::Video, "vp8", "video/VP8"),
+            (Kind::Video, "video/VP8", "video/VP8"),
+            (Kind::Audio, "audio/opus", "audio/opus"),
+            (Kind::Audio, "opus", "audio/opus"),
+        ] {
+            assert_eq!(named(kind, name), expected);
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::permissions::may_publish;
 use super::quality::unbalance;
 use super::subscriptions::send_subscribed;
 use super::{Session, kind_of, leave};
-use crate::hall::{Person, Role, Track};
+use crate::hall::{Person, Role, Track, codec_of};
 use crate::refusals::BadInput;
 
 /// The most announced tracks that are not offered yet.
@@ -351,7 +351,7 @@ fn configure(person: &Person, jsep: &mut Jsep, codecs: &[CodecName]) -> Configur
             continue;
         }
         let announced = track.and_then(|track| track.codec_of(media.mid));
-        let named = announced.and_then(|codec| CodecName::from_name(&codec.codec));
+        let named = announced.and_then(|codec| CodecName::from_name(codec_of(&codec.codec)));
         let offered = || media.codecs.iter().filter_map(|codec| codec.codec_name());
         let named = named.filter(|named| offered().any(|codec| codec == *named));
         let known = |codec: &CodecName| codecs.contains(codec);

@@ -276,8 +276,13 @@ impl Session {
         use simulate_scenario::Scenario;
         let action = match &simulate.scenario {
             Some(Scenario::LeaveRequestFullReconnect(_)) => leave_request::Action::Reconnect,
-            Some(Scenario::ServerLeave(_) | Scenario::NodeFailure(_)) => {
+            Some(Scenario::ServerLeave(_)) => {
                 self.end(DisconnectReason::ServerShutdown);
+                return;
+            }
+            // A server that fails says nothing: the client finds that its session is gone.
+            Some(Scenario::NodeFailure(_)) => {
+                self.ended = Some(DisconnectReason::ServerShutdown);
                 return;
             }
             Some(Scenario::Migration(_)) => leave_request::Action::Resume,

@@ -1,10 +1,12 @@
 //! Who is let in, and what others see of it.
 
+use std::time::Duration;
+
 use jsonwebtoken::get_current_timestamp;
 use portunus_livekit::LiveKitConfig;
 use portunus_livekit::protocol::{
-    DisconnectReason, LeaveRequest, ParticipantInfo, Ping, leave_request, participant_info,
-    signal_request, signal_response,
+    DisconnectReason, LeaveRequest, ParticipantInfo, Ping, SimulateScenario, leave_request,
+    participant_info, signal_request, signal_response, simulate_scenario,
 };
 use portunus_room::Directory;
 use serde_json::json;
@@ -320,4 +322,54 @@ async fn who_is_kicked_or_whose_room_ends_is_told_so() {
     world.rooms.destroy("demo");
     assert_eq!(left(&mut bo).await.reason(), DisconnectReason::RoomDeleted);
     assert!(bo.frame_until_closed().await);
+}
+
+#[tokio::test]
+async fn a_drained_server_refuses_joins_and_sends_its_clients_elsewhere() {
+    let world = World::new().await;
+    let mut clients = Vec::new();
+    for identity in ["al", "bo", "cy"] {
+        clients.push(world.join(identity, "demo").await);
+    }
+    world.all_up().await;
+    let path = format!(
+        "/rtc/validate?access_token={}",
+        token("di", "demo", json!({}))
+    );
+    assert_eq!(world.get(&path).await, (200, "success".to_owned()));
+    world.server.gateway.drain(Some(Duration::from_secs(2)));
+    let refused = (503, "the server is draining".to_owned());
+    assert_eq!(world.get(&path).await, refused);
+    for client in &mut clients {
+        let leave = left(client).await;
+        assert_eq!(leave.reason(), DisconnectReason::ServerShutdown);
+        assert_eq!(leave.action(), leave_request::Action::Reconnect);
+        assert!(client.frame_until_closed().await);
+    }
+    assert!(world.server.gateway.draining().is_some());
+}
+
+#[tokio::test]
+async fn a_simulated_failure_of_the_server_says_nothing_and_ends_the_session() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    world.all_up().await;
+    let scenario = simulate_scenario::Scenario::NodeFailure(true);
+    let simulate = SimulateScenario {
+        scenario: Some(scenario),
+    };
+    al.send(signal_request::Message::Simulate(simulate)).await;
+    while let Some(message) = al.next().await {
+        assert!(!matches!(message, signal_response::Message::Leave(_)));
+    }
+    let sid = al.join.participant.map(|it| it.sid).unwrap_or_default();
+    let query = format!(
+        "access_token={}&protocol=17&reconnect=1&sid={sid}",
+        token("al", "demo", json!({}))
+    );
+    let mut again = world.connect(&query).await.expect("a connection");
+    assert_eq!(
+        left(&mut again).await.action(),
+        leave_request::Action::Reconnect
+    );
 }

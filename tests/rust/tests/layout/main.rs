@@ -186,6 +186,8 @@ fn crates() -> Vec<PathBuf> {
     let groups = ["crates", "plugins", "examples"].map(|group| workspace.join(group));
     let mut folders: Vec<PathBuf> = groups.iter().flat_map(|group| inside(group)).collect();
     folders.push(workspace.join("tests/rust"));
+    // An example may be in another language.
+    folders.retain(|folder| folder.join("Cargo.toml").exists());
     folders
 }
 
