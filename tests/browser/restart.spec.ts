@@ -1,12 +1,15 @@
-// Pages with streams and files come back after the server was started anew: streaming, record & play.
+// Pages with calls, streams and files come back after the server was started anew: the phone, streaming, record & play.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page } from '@playwright/test';
+import type { BrowserContext, Page } from '@playwright/test';
 import { isReference, startServer } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
 import { expect, FIREFOX, test } from './fixtures';
+import { interruptible } from './interruptible';
+import { type Kamailio, needsPhones, startKamailio } from './kamailio';
+import { callWith, dial, newUser, press, talks } from './phone';
 import { grows } from './stats';
 
 test.skip(isReference, 'it keeps no sessions for these pages');
@@ -18,6 +21,62 @@ async function restarts(server: Server, pages: Page[]): Promise<void> {
   await server.restart();
   for (const page of pages) await expect(page.getByTestId('reconnecting')).toBeHidden();
 }
+
+async function registered(context: BrowserContext, server: Server, kamailio: Kamailio, user: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${server.base}/sip.html?server=${kamailio.domain}&user=${user}`);
+  await page.getByTestId('secret').fill(kamailio.secret(user));
+  await page.getByTestId('register').click();
+  await expect(page.getByTestId('status')).toHaveText(`Registered as ${user}.`);
+  return page;
+}
+
+test('a phone keeps its call when the connection is lost, and registers again at a server that was started anew', FIREFOX, async ({ context }) => {
+  needsPhones();
+  const kamailio = await startKamailio();
+  const server = await startServer({ workers: 1, config: `[sip]\nlocal_ip = "127.0.0.1"\ntls_cacert = "${kamailio.certificate}"\n` });
+  try {
+    const [ann, ben] = [newUser('ann'), newUser('ben')];
+    const one = await context.newPage();
+    const link = await interruptible(one);
+    await one.goto(`${server.base}/sip.html?server=${kamailio.domain}&user=${ann}`);
+    await one.getByTestId('secret').fill(kamailio.secret(ann));
+    await one.getByTestId('register').click();
+    await expect(one.getByTestId('status')).toHaveText(`Registered as ${ann}.`);
+    const other = await registered(context, server, kamailio, ben);
+    await dial(one, ben);
+    await press(other, ann, 'accept');
+    await talks(one, ben);
+    await grows(one, 'inbound-rtp', 'audio', 'packetsReceived', 20);
+
+    await link.cut();
+    await expect(one.getByTestId('reconnecting')).toBeVisible();
+    link.mend();
+    await expect(one.getByTestId('reconnecting')).toBeHidden();
+    await talks(one, ben);
+    await grows(one, 'inbound-rtp', 'audio', 'packetsReceived', 20);
+    // The session is the same: its handle does what it is asked for.
+    await press(one, ben, 'hold');
+    await expect(callWith(one, ben).getByTestId('call-state')).toContainText('On hold');
+    await press(one, ben, 'hold');
+    await talks(one, ben);
+
+    await restarts(server, [one, other]);
+    for (const [page, user, peer] of [[one, ann, ben], [other, ben, ann]] as const) {
+      await expect(page.getByTestId('status')).toHaveText(`Registered as ${user}.`);
+      await expect(page.getByTestId('call-card'), user).toHaveText([]);
+      await expect(page.getByTestId('notice')).toContainText(`The call with ${peer} has ended, as the server was started anew.`);
+    }
+    await one.getByTestId('again').click();
+    await press(other, ann, 'accept');
+    await talks(one, ben);
+    await grows(one, 'inbound-rtp', 'audio', 'packetsReceived', 20);
+  } finally {
+    await Promise.all(context.pages().map((page) => page.goto('about:blank')));
+    await server.stop();
+    await kamailio.stop();
+  }
+});
 
 test('record & play goes on with what it played, says what became of a recording, and lists what was recorded', FIREFOX, async ({ page }) => {
   const folder = mkdtempSync(join(tmpdir(), 'portunus-shelf-'));
