@@ -5,6 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 const root = new URL('.', import.meta.url).pathname;
 const dist = `${root}dist`;
+const icons = JSON.parse(readFileSync(`${root}src/icons.json`, 'utf8'));
 
 /** What dist/ shall hold, by name. */
 const files = new Map(filesIn(`${root}static`).map((name) => [name, readFileSync(join(root, 'static', name))]));
@@ -21,7 +22,7 @@ function filesIn(folder) {
 /**
  * Puts the parts into a page that it names: `<!-- part NAME key="value" -->` stands for `parts/NAME.html`, with the value
  * for each `{key}` in it. A part with slots ends with `<!-- end NAME -->`; between these the page says after `<!-- slot NAME -->`
- * what stands at that line of the part.
+ * what stands at that line of the part. `<icon name="NAME">` stands for a drawing of `src/icons.json`.
  */
 function page(text, name) {
   const whole = text.replace(/^<!-- part (\w+) -->\n(.*?)^<!-- end \1 -->\n/gms, (_, part, between) => {
@@ -36,7 +37,7 @@ function page(text, name) {
     for (const slot of slots.keys()) throw new Error(`parts/${part}.html has no slot ${slot} for ${name}`);
     return lines;
   });
-  return whole.replace(/^( *)<!-- part (\w+)(.*) -->\n/gm, (_, indent, part, rest) => {
+  const filled = whole.replace(/^( *)<!-- part (\w+)(.*) -->\n/gm, (_, indent, part, rest) => {
     const values = Object.fromEntries([...rest.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
     const lines = readFileSync(`${root}parts/${part}.html`, 'utf8').replace(/\{(\w+)\}/g, (_, key) => {
       if (!(key in values)) throw new Error(`${name} says nothing of {${key}} of parts/${part}.html`);
@@ -45,6 +46,10 @@ function page(text, name) {
     // The link to the page itself.
     const here = `href="${name === 'index.html' ? './' : basename(name)}"`;
     return lines.replace(here, `${here} aria-current="page"`).replace(/^(?=.)/gm, indent);
+  });
+  return filled.replace(/<icon name="([\w-]+)"( class="[\w-]+")?>/g, (_, icon, more = '') => {
+    if (!(icon in icons)) throw new Error(`There is no icon ${icon} for ${name}`);
+    return `<svg class="icon${more.slice(8, -1) && ` ${more.slice(8, -1)}`}" viewBox="0 0 24 24" aria-hidden="true"><path d="${icons[icon]}"/></svg>`;
   });
 }
 

@@ -177,6 +177,7 @@ test('a room is made, found by its link, opened by its PIN, and closed', async (
   const ann = await context.newPage();
   await ann.goto(`/audioroom.html?name=Ann&tone=${TONES.ann}`);
   await ann.getByTestId('create-open').click();
+  await ann.getByTestId('create-more').click();
   await ann.getByTestId('new-description').fill('Planning');
   await ann.getByTestId('new-rate').selectOption('48000');
   await ann.getByTestId('new-spatial').check();

@@ -97,14 +97,20 @@ async function isFine(page: Page, what: string, info: TestInfo, picture?: string
   await fits(PHONE.width);
   const phone = picture && (await look(page));
   if (picture && desk && phone) await compare(page, picture, [desk, phone], info);
-  // The links to the pages are one line, which shows where one is.
-  const banner = page.getByRole('banner');
-  if (await banner.isVisible()) {
-    expect((await banner.boundingBox())?.height).toBeLessThan(80);
-    const here = page.locator('header [aria-current="page"]');
+  // The links to the pages are in a menu, which shows where one is.
+  const menu = page.getByTestId('menu');
+  if (await menu.isVisible()) {
+    expect((await page.getByRole('banner').boundingBox())?.height).toBeLessThan(80);
+    await menu.click();
+    const here = page.locator('header .links [aria-current="page"]');
     if ((await here.count()) > 0) await expect(here.first()).toBeInViewport({ ratio: 1 });
+    await fits(PHONE.width);
+    await page.keyboard.press('Escape');
+    await expect(page.locator('header .links')).toBeHidden();
   }
   // What is folded has to fit, too.
+  for (const summary of await page.locator('details:not([open]) > summary').all()) if (await summary.isVisible()) await summary.click();
+  // Some have more within.
   for (const summary of await page.locator('details:not([open]) > summary').all()) if (await summary.isVisible()) await summary.click();
   await fits(PHONE.width);
   expect(await tooSmall(page), what).toEqual([]);
@@ -176,8 +182,10 @@ test('a room that people are in, and the dashboard meanwhile', async ({ page, co
   await expect(page.getByTestId('present')).toHaveText('2 here');
   await expect(page.getByTestId('mute-audio')).toBeVisible();
   await expect(page.getByTestId('notice')).toBeHidden();
+  await page.getByTestId('open-people').click();
   const onPhone = async () => {
-    for (const key of ['p', 'c']) await page.keyboard.press(key);
+    await page.keyboard.press('p');
+    await expect(page.getByTestId('hand')).toBeHidden();
   };
   await isFine(page, 'room', info, 'room', { onPhone });
   const manage = async (request: object) => {

@@ -5,7 +5,7 @@ import type { Page, TestInfo } from '@playwright/test';
 import { expect } from './fixtures';
 import { encode } from './small-png';
 
-export const DESK = { width: 1100, height: 900 };
+export const DESK = { width: 1280, height: 800 };
 export const PHONE = { width: 360, height: 740 };
 
 /** A picture has half the size of what it shows: the page on a desk, and beside it the same on a phone. */

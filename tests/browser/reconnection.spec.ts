@@ -3,45 +3,10 @@ import { isReference, startServer } from '../server/index.mjs';
 import { FIREFOX } from './fixtures';
 import { mediaFlows, grows } from './stats';
 import { enter, expect, open, ROOMS, seen, test, tile } from './room';
-import type { Page } from '@playwright/test';
 import type { Server } from '../server/portunus.mjs';
+import { interruptible } from './interruptible';
 
 test.skip(isReference, 'it keeps no sessions for these pages');
-
-interface Interruptible {
-  /** The WebSocket is lost, and there is none until `mend`. */
-  cut(): Promise<void>;
-  mend(): void;
-  /** The WebSocket stays open, and nothing comes through it any more. */
-  freeze(): void;
-  /** How many WebSockets reached the server. */
-  opened(): number;
-}
-
-/** Lets a page lose its WebSocket. */
-async function interruptible(page: Page): Promise<Interruptible> {
-  const sockets: { close(): void; freeze(): void }[] = [];
-  let away = false;
-  let opened = 0;
-  await page.routeWebSocket(/./, (socket) => {
-    if (away) return void socket.close({ code: 1011 });
-    const server = socket.connectToServer();
-    opened += 1;
-    let frozen = false;
-    socket.onMessage((message) => void (frozen || server.send(message)));
-    server.onMessage((message) => void (frozen || socket.send(message)));
-    sockets.push({ close: () => { void socket.close({ code: 1011 }); void server.close({ code: 1011 }); }, freeze: () => (frozen = true) });
-  });
-  return {
-    opened: () => opened,
-    freeze: () => sockets.forEach((one) => one.freeze()),
-    cut: async () => {
-      away = true;
-      for (const socket of sockets.splice(0)) socket.close();
-    },
-    mend: () => void (away = false),
-  };
-}
 
 test('a lost WebSocket is replaced, and the call goes on', FIREFOX, async ({ page }) => {
   const link = await interruptible(page);
@@ -63,6 +28,11 @@ test('a lost WebSocket is replaced, and the call goes on', FIREFOX, async ({ pag
     Date.now = () => now() + 60_000;
   });
   await expect.poll(link.opened).toBeGreaterThan(before);
+  await expect(page.getByTestId('reconnecting')).toBeHidden();
+  // Another network: nobody waits until the old connection is found to be dead.
+  const opened = link.opened();
+  await page.evaluate(() => window.dispatchEvent(new Event('online')));
+  await expect.poll(link.opened).toBeGreaterThan(opened);
   await expect(page.getByTestId('reconnecting')).toBeHidden();
   expect(await open(page)).toBe(1);
   await expect(page.getByTestId('notice')).not.toContainText('ended');

@@ -229,6 +229,14 @@ test('the page records Janus’s files, and stops what it plays', FIREFOX, async
   await expect(page.getByTestId('player')).toBeVisible();
 });
 
+test('what others record appears in the list', FIREFOX, async ({ page, context, shelf }) => {
+  const other = await context.newPage();
+  await other.goto(`${shelf.base}/recordplay.html`);
+  await expect(other.getByTestId('none')).toBeVisible();
+  await recordOnPage(page, shelf);
+  await expect(other.getByTestId('recording').getByTestId('title')).toHaveText('Demo');
+});
+
 test('the page fits a phone while it records and plays', FIREFOX, async ({ page, shelf }) => {
   await page.setViewportSize({ width: 390, height: 844 });
   const fits = async () => expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);

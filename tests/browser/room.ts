@@ -56,7 +56,7 @@ export async function ask(server: Server, body: object, plugin = 'janus.plugin.v
 /** Opens the page in a new tab and joins as a user would. */
 export async function enter(context: BrowserContext, id: number, name: string, query = 'size=320x180&simulcast=0'): Promise<Page> {
   const page = await context.newPage();
-  await page.goto(`/videoroom.html?room=${id}&name=${name}&details=1&${query}`);
+  await page.goto(`/videoroom.html?room=${id}&name=${name}&details=1&panels=people,chat&${query}`);
   await page.getByTestId('join').click();
   await expect(page.getByTestId('status')).toContainText(`In the room as ${name}`);
   return page;

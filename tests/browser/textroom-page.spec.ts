@@ -100,6 +100,7 @@ test('a room is made, found by its link, opened by its PIN, and moderated', asyn
   const ann = await context.newPage();
   await ann.goto('/textroom.html?name=Ann');
   await ann.getByTestId('create-open').click();
+  await ann.getByTestId('create-more').click();
   await ann.getByTestId('new-description').fill('Planning');
   await ann.getByTestId('new-pin').fill(PIN);
   await ann.getByTestId('new-secret').fill(SECRET);

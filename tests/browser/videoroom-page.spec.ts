@@ -52,10 +52,11 @@ test('screen and camera together, and the screen ends', async ({ context }) => {
 
 test('a room is made, found by its link, opened by its PIN, and moderated', async ({ context }) => {
   const ann = await context.newPage();
-  await ann.goto('/videoroom.html?name=Ann&size=320x180&simulcast=0');
+  await ann.goto('/videoroom.html?name=Ann&size=320x180&simulcast=0&panels=people,chat');
   await ann.getByTestId('create-open').click();
   await ann.getByTestId('new-description').fill('Planning');
   await ann.getByTestId('new-pin').fill(PIN);
+  await ann.getByTestId('create-more').click();
   await ann.getByTestId('new-secret').fill(SECRET);
   await ann.getByTestId('create-room').click();
   await expect(ann.getByTestId('room-title')).toHaveText('Planning');
@@ -64,7 +65,7 @@ test('a room is made, found by its link, opened by its PIN, and moderated', asyn
   expect(link).not.toContain(PIN);
 
   const ben = await context.newPage();
-  await ben.goto(`${link}&name=Ben&size=320x180&simulcast=0`);
+  await ben.goto(`${link}&name=Ben&size=320x180&simulcast=0&panels=people,chat`);
   await ben.getByTestId('join').click();
   await expect(ben.getByTestId('notice')).toContainText('asks for a PIN');
   await ben.getByTestId('pin').fill('0000');

@@ -211,14 +211,15 @@ export class Call {
 
   /** Closes the PeerConnection and tells the server; the handle can be used for another. */
   hangup(): void {
-    this.handle.hangup(true);
+    // Without a connection there is nobody to tell, and one that is being opened refuses what is sent.
+    this.handle.hangup(this.session.isConnected);
   }
 
   /** Gives the handle up, and the PeerConnection with it. */
   detach(): void {
     this.stop();
     this.wentUp(false);
-    this.handle.detach();
+    this.handle.detach(this.session.isConnected ? {} : { noRequest: true });
   }
 
   private createOffer(params: Parameters<Handle['createOffer']>[0]): Promise<Jsep> {

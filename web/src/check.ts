@@ -28,7 +28,7 @@ async function run(): Promise<void> {
   reportBox.value = report(text, checks.server);
   element('copied').textContent = '';
   element('report-card').hidden = false;
-  startButton.textContent = 'Check again';
+  element('start-text').textContent = 'Check again';
   startButton.disabled = false;
 }
 

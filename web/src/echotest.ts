@@ -4,7 +4,7 @@ import type { Capture } from './capture';
 import { Controls, ReceivedLayers } from './controls';
 import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
-import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, idle, notice, pageOptions, serverAway, showCall, status } from './page';
 import { comeBack } from './return';
 import { connect, type Session } from './session';
 import { Setup } from './setup';
@@ -15,7 +15,7 @@ const options = pageOptions();
 choose(element<HTMLSelectElement>('bitrate'), options.bitrate);
 const setup = new Setup(options);
 const stage = new Stage();
-const figures = new FiguresPanel(element('figures'));
+const figures = new FiguresPanel(element('figures'), { more: element('more-figures') });
 const restart = async (live: Call) => live.send({}, await live.restartOffer());
 const controls = new Controls({
   call: () => call,
@@ -42,7 +42,7 @@ element('hangup').addEventListener('click', () => {
   hungUp = true;
   call?.hangup();
 });
-status('Ready.');
+idle('Ready.');
 
 async function start(): Promise<void> {
   startButton.disabled = true;
@@ -86,7 +86,7 @@ const events: CallEvents = {
   connected: (up, ending) => {
     patience.stop();
     if (!up) return over(ending);
-    status(`Connected; signalling over ${session?.transport}.`);
+    status(`Connected by ${session?.transport}: the second picture has been to the server and back.`);
     const { simulcast, svc } = setup.sendOptions;
     controls.showLayers(simulcast ? 'simulcast' : svc ? 'svc' : null);
   },
@@ -115,7 +115,7 @@ function ended(): void {
   capture?.close();
   for (const track of capture?.stream.getTracks() ?? []) track.stop();
   capture = null;
-  status('Ready.');
+  idle('Ready.');
 }
 
 function lostServer(reason: string): void {
@@ -142,11 +142,12 @@ async function returnToCall(): Promise<void> {
       void start();
     },
   });
-  if (failure !== undefined) status('Ready.');
+  if (failure !== undefined) idle('Ready.');
 }
 
 function showLive(live: boolean): void {
   element('setup').hidden = live;
+  showCall(live);
   layers = new ReceivedLayers();
   if (live) {
     controls.start();
@@ -155,8 +156,4 @@ function showLive(live: boolean): void {
     controls.stop();
     figures.stop();
   }
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

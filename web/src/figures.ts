@@ -119,6 +119,9 @@ const SENDING = ['bitrate-out', 'loss-out', 'size-out'];
 /** The rows that speak of one stream, where there are many. */
 const OF_ONE_STREAM = ['video-codec', 'audio-codec', 'size-in', 'size-out', 'frames', 'layer'];
 
+/** The written rows that are always in sight. */
+const IN_FRONT = ['round-trip', 'size-in', 'size-out'];
+
 /** Shows figures as a list in `root`, and the layer, which only the plugin knows. */
 export class FiguresPanel {
   private readonly plotted: typeof PLOTTED;
@@ -128,7 +131,8 @@ export class FiguresPanel {
   private sampler?: Sampler;
   private end?: () => void;
 
-  constructor(private readonly root: HTMLElement, { receiveOnly = false, manyStreams = false } = {}) {
+  /** `more` takes what few people need to know. */
+  constructor(private readonly root: HTMLElement, { receiveOnly = false, manyStreams = false, more = root } = {}) {
     const left = [...(receiveOnly ? SENDING : []), ...(manyStreams ? OF_ONE_STREAM : [])];
     this.plotted = PLOTTED.filter(([name]) => !left.includes(name));
     this.written = WRITTEN.filter(([name]) => !left.includes(name));
@@ -139,8 +143,8 @@ export class FiguresPanel {
       this.row(name, label).append(cell);
       this.plots.set(name, plot);
     }
-    for (const [name, label] of this.written) this.row(name, label);
-    if (!manyStreams) this.row('layer', 'Layer received');
+    for (const [name, label] of this.written) this.row(name, label, IN_FRONT.includes(name) ? root : more);
+    if (!manyStreams) this.row('layer', 'Layer received', more);
     this.clear();
   }
 
@@ -163,11 +167,11 @@ export class FiguresPanel {
     this.clear();
   }
 
-  private row(name: string, label: string): HTMLElement {
+  private row(name: string, label: string, root = this.root): HTMLElement {
     const row = make('div');
     const value = make('dd', { testid: `figure-${name}` });
     row.append(make('dt', { text: label }), value);
-    this.root.append(row);
+    root.append(row);
     this.values.set(name, value);
     return row;
   }

@@ -7,15 +7,16 @@ export async function copyLink(page: string, room: string): Promise<void> {
   link.searchParams.set('room', room);
   const field = element<HTMLInputElement>('link');
   field.value = link.href;
-  field.hidden = false;
-  field.select();
   const button = element('copy-link');
+  const words = button.querySelector('.text') ?? button;
   try {
     await navigator.clipboard.writeText(link.href);
-    button.textContent = 'Copied';
+    words.textContent = 'Copied';
   } catch {
     // Pages that are not from https: or localhost may not write to the clipboard: it is marked for copying by hand.
-    button.textContent = 'Marked';
+    field.hidden = false;
+    field.select();
+    words.textContent = 'Copy the marked link';
   }
-  setTimeout(() => (button.textContent = 'Link to share'), 2000);
+  setTimeout(() => (words.textContent = 'Link to share'), 3000);
 }

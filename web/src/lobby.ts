@@ -48,6 +48,11 @@ export class Lobby<Listed extends ListedRoom> {
       event.preventDefault();
       actions.join();
     });
+    // A room that was typed may need no PIN.
+    this.room.addEventListener('input', () => {
+      this.pin.required = false;
+      this.mark();
+    });
     element<HTMLFormElement>('create-form').addEventListener('submit', (event) => {
       event.preventDefault();
       void this.create();
@@ -95,6 +100,7 @@ export class Lobby<Listed extends ListedRoom> {
   askPin(): void {
     element('pin-field').hidden = false;
     this.pin.focus();
+    this.pin.select();
   }
 
   /** The room that was entered, as the server writes its ids. */
@@ -142,11 +148,16 @@ export class Lobby<Listed extends ListedRoom> {
   private showList(list: Listed[]): void {
     this.listed = [...list].sort((a, b) => String(a.room).localeCompare(String(b.room), undefined, { numeric: true }));
     element('no-rooms').hidden = list.length > 0;
+    // Whoever finds no room needs one.
+    if (list.length === 0 && this.shown === '') element<HTMLDetailsElement>('create').open = true;
     // Building the list anew would take the focus from its buttons.
     const text = JSON.stringify(this.listed);
     if (text === this.shown) return;
     this.shown = text;
     element('rooms').replaceChildren(...this.listed.map((one) => this.row(one)));
+    const [only] = this.listed;
+    if (only && this.listed.length === 1 && !this.room.value) this.enter(only);
+    this.mark();
   }
 
   private row(listed: Listed): HTMLElement {
@@ -155,23 +166,34 @@ export class Lobby<Listed extends ListedRoom> {
     const people = listed.num_participants === 1 ? '1 person' : `${listed.num_participants} people`;
     const state = [people, this.actions.about(listed), listed.pin_required && 'with a PIN'].filter(Boolean).join(' · ');
     words.append(make('strong', { text: `${listed.description} (${listed.room})` }), make('br'), make('span', { className: 'soft', text: state, testid: 'state' }));
-    const pick = makeButton('Choose', 'choose', () => this.choose(listed));
-    pick.setAttribute('aria-label', `Choose ${listed.description}`);
+    const pick = makeButton('Join', 'join-room', () => this.choose(listed));
+    pick.setAttribute('aria-label', `Join ${listed.description}`);
     root.append(words, pick);
     return root;
   }
 
+  /** Joins a room of the list, as soon as what it takes is entered. */
   private choose(listed: Listed): void {
-    this.room.value = String(listed.room);
-    element('pin-field').hidden = !listed.pin_required;
-    const name = element<HTMLInputElement>('name');
-    if (listed.pin_required) this.pin.focus();
-    else if (!name.value) name.focus();
-    else element('join').focus();
+    this.enter(listed);
+    this.mark();
+    element<HTMLFormElement>('join-form').requestSubmit();
+  }
+
+  private enter({ room, pin_required: locked }: Listed): void {
+    this.room.value = String(room);
+    element('pin-field').hidden = !locked;
+    this.pin.required = locked;
+  }
+
+  /** Marks the room that is entered. */
+  private mark(): void {
+    for (const row of element('rooms').children) row.classList.toggle('chosen', (row as HTMLElement).dataset['testid'] === `room-${this.room.value.trim()}`);
   }
 
   private async create(): Promise<void> {
     const text = (key: string, id: string) => (value(id) ? { [key]: value(id) } : {});
+    // It is joined at once, which takes a name.
+    if (!element<HTMLInputElement>('name').reportValidity()) return;
     try {
       const { room } = await this.actions.ask({
         request: 'create',
@@ -188,8 +210,7 @@ export class Lobby<Listed extends ListedRoom> {
       element('pin-field').hidden = !this.pin.value;
       element<HTMLDetailsElement>('create').open = false;
       await this.refresh();
-      if (this.name) this.actions.join();
-      else element('name').focus();
+      this.actions.join();
     } catch (error) {
       if (error instanceof Refused && /admin_key/.test(error.message)) element('new-admin-key-field').hidden = false;
       this.actions.failed(error);

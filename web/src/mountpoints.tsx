@@ -2,6 +2,7 @@
 import { render, type Ref } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { feeds, hasMore, unfed, type Feed, type MountpointInfo, type StreamInfo } from './feed';
+import { Icon } from './icon';
 import { Publisher } from './publisher';
 import { below } from './session';
 
@@ -112,13 +113,13 @@ function Row({ mountpoint, isPlayed, asksPin, isOpen, actions }: RowProps) {
         <div class="grow">
           <strong>{description} ({id})</strong>
           <br />
-          <span class="soft" data-testid="state">{stateOf(mountpoint, kind)}</span>
+          <span class={`soft dot ${colourOf(mountpoint)}`} data-testid="state">{stateOf(mountpoint, kind)}</span>
         </div>
-        <button type="button" class="primary" data-testid="play" disabled={isPlayed} aria-label={`Play ${description}`} onClick={() => actions.play(mountpoint)}>Play</button>
+        <button type="button" class={colourOf(mountpoint) === 'good' ? 'primary' : ''} data-testid="play" disabled={isPlayed} aria-label={`Play ${description}`} onClick={() => actions.play(mountpoint)}><Icon name="play" /> {isPlayed ? 'Playing' : 'Play'}</button>
       </div>
       <TextForm hidden={!asksPin} field="pin" label={`PIN of ${description}`} text="PIN" button="Play with this PIN" input={pin} use={(entered) => actions.play(mountpoint, entered)} />
       <details open={isOpen} onToggle={(event) => event.currentTarget.open && ask()}>
-        <summary data-testid="feed">How to feed it</summary>
+        <summary data-testid="feed">{kind === 'whip' ? 'Publish to it: from this browser, OBS, …' : 'How to feed it'}</summary>
         {info !== null && <div class="stack">{typeof info === 'string' ? <p>{info}</p> : <Feeds info={info} description={description} ask={ask} />}</div>}
       </details>
     </li>
@@ -213,6 +214,15 @@ const NO_SOURCE: Record<string, string> = {
   rtsp: 'no source: its RTSP server is not connected',
   whip: 'no source: nobody publishes',
 };
+
+/** Whether media comes in, as a colour. */
+function colourOf({ enabled, media = [] }: Listed): 'good' | 'wait' | 'bad' | '' {
+  if (!enabled) return '';
+  if (media.some(isRefused)) return 'bad';
+  if (media.some(({ waiting, age_ms }) => !waiting && age_ms !== undefined && age_ms < AWAY)) return 'good';
+  // Of files the list has no streams: they play when somebody watches.
+  return media.length > 0 ? 'wait' : 'good';
+}
 
 function stateOf({ type, enabled, media = [] }: Listed, kind = ''): string {
   const kinds = media.map((stream) => stream.label || stream.type).join(', ');

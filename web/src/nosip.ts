@@ -2,7 +2,7 @@
 import { Call } from './call';
 import { CaptureError, open, type Capture, type SourceKind } from './capture';
 import { wasWanted, type Ending } from './ending';
-import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, idle, notice, pageOptions, serverAway, status } from './page';
 import { connect, type Jsep, type Session, type Track } from './session';
 
 const options = pageOptions();
@@ -74,7 +74,7 @@ srtp.addEventListener('change', showProfile);
 element('start').addEventListener('click', () => void start());
 element('stop').addEventListener('click', () => stop('Hung up.'));
 showProfile();
-status('Not in a call.');
+idle('Not in a call.');
 
 async function start(): Promise<void> {
   clearNotice();
@@ -149,8 +149,4 @@ function show(calling: boolean): void {
 
 function showProfile(): void {
   element('profile-field').hidden = !srtp.value;
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

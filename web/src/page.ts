@@ -11,15 +11,42 @@ export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
-// On a narrow screen the links to the pages are a line that is moved sideways: to the page that this is, however wide the line becomes.
-const links = document.querySelector<HTMLElement>('header .links');
-const here = links?.querySelector<HTMLElement>('[aria-current="page"]');
-if (links && here) {
-  const show = () => {
-    const [line, link] = [links.getBoundingClientRect(), here.getBoundingClientRect()];
-    links.scrollLeft += link.left - line.left - (line.width - link.width) / 2;
-  };
-  new ResizeObserver(show).observe(links);
+// On a narrow screen the links to the pages are in a menu. The dashboard has two links, and none.
+const menu = document.getElementById('menu');
+if (menu) {
+  const open = (is: boolean) => menu.setAttribute('aria-expanded', String(is));
+  menu.addEventListener('click', () => open(menu.getAttribute('aria-expanded') !== 'true'));
+  document.addEventListener('click', ({ target }) => target instanceof Element && !target.closest('header') && open(false));
+  document.addEventListener('keydown', ({ key }) => key === 'Escape' && open(false));
+}
+
+// Where there is room, what would be folded is open.
+const wide = window.matchMedia('(min-width: 60rem)').matches;
+for (const details of document.querySelectorAll<HTMLDetailsElement>('details[data-wide]')) details.open = wide;
+
+/** Says what the page does. */
+export function status(text: string): void {
+  const root = element('status');
+  root.textContent = text;
+  root.classList.remove('idle');
+}
+
+/** Says that the page waits for its user, which the page shows by itself: screen readers hear it. */
+export function idle(text: string): void {
+  status(text);
+  element('status').classList.add('idle');
+}
+
+/** Shows whether a button is pressed, and what it does now. */
+export function press(button: HTMLElement, pressed: boolean, text?: string): void {
+  button.setAttribute('aria-pressed', String(pressed));
+  const words = button.querySelector('.text');
+  if (text && words) words.textContent = text;
+}
+
+/** The page shows a call, or what it needs for the next one. */
+export function showCall(live: boolean): void {
+  document.querySelector('main')?.classList.toggle('live', live);
 }
 
 export interface NoticeAction {
@@ -53,7 +80,13 @@ export function notice(kind: 'info' | 'warning' | 'error', text: string, actions
   const row = document.createElement('div');
   row.className = 'row';
   row.append(...buttons);
-  root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []));
+  const close = document.createElement('button');
+  close.type = 'button';
+  close.className = 'close';
+  close.textContent = '✕';
+  close.title = close.ariaLabel = 'Close';
+  close.addEventListener('click', clearNotice);
+  root.replaceChildren(message, ...(buttons.length > 0 ? [row] : []), close);
   clearTimeout(covering);
   // It lies over the pictures there.
   if (kind === 'info' && buttons.length === 0) covering = setTimeout(() => document.body.classList.contains('in-meeting') && clearNotice(), COVERS);
@@ -67,7 +100,7 @@ export function endNotice(what: string, ending: Ending, again?: NoticeAction): v
   link.href = 'check.html';
   link.textContent = 'Check the connection from here';
   link.dataset['testid'] = 'to-check';
-  element('notice').append(link);
+  element('notice').querySelector('.close')?.before(link);
 }
 
 /** What is being connected again, and since when, in ms. */

@@ -151,7 +151,7 @@ function View({ state, change }: { state: State; change(more: Partial<State>): v
         />
         <span class="soft" data-testid="latency">{flow.latency === undefined ? '' : `${Math.round(flow.latency * 1000)} ms behind the server`}</span>
         {main && document.fullscreenEnabled && (
-          <button type="button" data-testid="fullscreen" aria-label="Full screen" title="Full screen" onClick={() => void fullScreen(root.current)}><Icon name="large" /></button>
+          <button type="button" data-testid="fullscreen" aria-label="Full screen" title="Full screen" onClick={() => void fullScreen(root.current)}><Icon name="full" /> <span class="text">Full screen</span></button>
         )}
       </div>
     </div>

@@ -34,6 +34,11 @@ export class PositionBar {
     if (!duration) this.hold();
   }
 
+  /** Where the file is, in seconds. */
+  get now(): number {
+    return this.position();
+  }
+
   /** The file goes on from here, now. */
   goesOn(position: number): void {
     this.at = { position, time: performance.now() };

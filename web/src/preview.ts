@@ -1,5 +1,5 @@
 // Before joining: what the camera sees and how loud the microphone is, and with which of them muted one joins.
-import { open, type Capture } from './capture';
+import { CaptureError, open, type Capture } from './capture';
 import { Level } from './level';
 import { element } from './page';
 import type { Setup } from './setup';
@@ -14,6 +14,8 @@ export class Preview {
   };
   private capture: Capture | null = null;
   private level: Level | null = null;
+  /** Why there is no picture, if it is not the user who wants none. */
+  private why = '';
   /** Grows with each change: what was opened for an earlier one is not shown. */
   private turn = 0;
 
@@ -49,7 +51,10 @@ export class Preview {
   async start(): Promise<void> {
     this.stop();
     const turn = this.turn;
-    const capture = this.source() === 'none' ? null : await open(this.source() as 'devices', this.setup.captureOptions).catch(() => null);
+    const capture = this.source() === 'none' ? null : await open(this.source() as 'devices', this.setup.captureOptions).catch((error: unknown) => {
+      if (turn === this.turn) this.why = error instanceof CaptureError ? error.message : String(error);
+      return null;
+    });
     if (turn !== this.turn) return free(capture);
     this.capture = capture;
     if (capture && capture.stream.getAudioTracks().length > 0) this.level = new Level(capture.stream, this.meter);
@@ -62,6 +67,7 @@ export class Preview {
     this.level = null;
     free(this.capture);
     this.capture = null;
+    this.why = '';
     this.meter.value = 0;
     this.show();
   }
@@ -70,7 +76,9 @@ export class Preview {
     for (const track of this.capture?.stream.getTracks() ?? []) track.enabled = !this.muted.includes(track.kind as 'audio');
     const pictures = this.muted.includes('video') ? [] : (this.capture?.stream.getVideoTracks() ?? []);
     this.video.srcObject = pictures.length > 0 ? new MediaStream(pictures) : null;
-    this.video.parentElement?.classList.toggle('empty', pictures.length === 0);
+    const figure = this.video.parentElement;
+    figure?.classList.toggle('empty', pictures.length === 0);
+    if (figure) figure.dataset['empty'] = this.why || 'The camera is off.';
     this.look.hidden = this.capture !== null;
   }
 }

@@ -1,6 +1,7 @@
 // The form that publishes to a mountpoint from this browser: camera, screen or a file.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { open } from './capture';
+import { Icon } from './icon';
 import { Publication } from './whip';
 
 const SIZE = { width: 1280, height: 720, camera: '', microphone: '' };
@@ -73,9 +74,9 @@ export function Publisher({ id, token }: { id: number | string; token: { require
       <video ref={preview} class="preview" hidden={live === null} aria-label="What is published" autoplay playsInline muted />
       <div class="row">
         {live ? (
-          <button type="button" class="danger" data-testid="publish-stop" onClick={() => stop('')}>Stop publishing</button>
+          <button type="button" class="end" data-testid="publish-stop" onClick={() => stop('')}><Icon name="stop" /> Stop publishing</button>
         ) : (
-          <button type="button" class="primary" data-testid="publish-start" disabled={source === 'file' && !file} onClick={() => void start()}>Publish</button>
+          <button type="button" class="primary" data-testid="publish-start" disabled={source === 'file' && !file} onClick={() => void start()}><Icon name="stream" /> Publish</button>
         )}
         <span class="soft" role="status" data-testid="publish-state">{words}</span>
       </div>

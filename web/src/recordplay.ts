@@ -1,7 +1,7 @@
 // The record & play page: what is sent becomes a file of the server, and plays again.
 import { Call, type CallEvents } from './call';
 import { CaptureError, type SourceKind } from './capture';
-import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, idle, notice, pageOptions, press, serverAway, status } from './page';
 import { wasWanted } from './ending';
 import { PositionBar } from './position';
 import { comeBack } from './return';
@@ -32,6 +32,8 @@ let recorder: Recorder | null = null;
 /** The present recording, and the next one. */
 let current: Recorded | null = null;
 let next: Recorded | null = null;
+/** Where to go on with it, in seconds, after the server was away. */
+let goOnAt = 0;
 
 choose(source, options.source);
 choose(codec, options.codec);
@@ -51,7 +53,7 @@ pause.addEventListener('click', () => {
   const paused = pause.getAttribute('aria-pressed') === 'true';
   run(player?.send({ request: paused ? 'resume' : 'pause' }));
 });
-void refresh().then(() => status('Ready.'));
+void refresh().then(() => idle('Ready.'));
 // Others record, too.
 setInterval(() => !document.hidden && session && !recorder && void refresh(), REFRESH);
 
@@ -61,15 +63,17 @@ async function attached(): Promise<Call> {
   return player;
 }
 
-/** Reads the list again. */
-async function refresh(): Promise<void> {
+/** Reads the list again, and returns it. */
+async function refresh(): Promise<Recorded[]> {
   try {
     const data = await (await attached()).ask({ request: 'list' });
     if (data['error']) throw new Error(data['error']);
     list.show(data['list'] as Recorded[]);
     list.playing(current?.id ?? null);
+    return data['list'] as Recorded[];
   } catch (error) {
     notice('error', session ? `The recordings cannot be listed: ${message(error)}` : serverAway(error));
+    return [];
   }
 }
 
@@ -87,7 +91,7 @@ async function record(): Promise<void> {
     status('Recording.');
   } catch (error) {
     showRecorder(false);
-    status('Ready.');
+    idle('Ready.');
     const synthetic = { label: 'Record a synthetic picture', id: 'use-synthetic', run: useSynthetic };
     if (error instanceof CaptureError) notice('warning', error.message, [synthetic]);
     else notice('error', session ? `Nothing is recorded: ${message(error)}` : serverAway(error));
@@ -152,6 +156,8 @@ const events: CallEvents = {
     if (up) {
       status('Playing.');
       position.goesOn(0);
+      if (goOnAt > 0) run(player?.send({ request: 'seek', position: Math.round(goOnAt * 1000) }));
+      goOnAt = 0;
     } else if (current && ending && !wasWanted(ending)) {
       const what = current;
       endNotice('Playing has ended.', ending, { label: 'Play again', id: 'again', run: () => { clearNotice(); void play(what); } });
@@ -186,8 +192,7 @@ async function answer(offer: Jsep, duration?: number): Promise<void> {
 }
 
 function showPaused(paused: boolean): void {
-  pause.setAttribute('aria-pressed', String(paused));
-  pause.textContent = paused ? 'Go on' : 'Pause';
+  press(pause, paused, paused ? 'Go on' : 'Pause');
   position.stand(paused);
   tiles.pause(paused);
 }
@@ -206,11 +211,13 @@ function ended(): void {
 
 function failed(text: string): void {
   notice('error', text);
-  status('Ready.');
+  idle('Ready.');
   if (element('player').hidden) ended();
 }
 
+/** Comes back once there is a server, and goes on with what was played. What was recorded stays as far as it came. */
 function lostServer(reason: string): void {
+  const [before, at, recording] = [next ?? current, next ? 0 : position.now, recorder !== null];
   session = null;
   player = null;
   next = null;
@@ -220,7 +227,16 @@ function lostServer(reason: string): void {
   const attempt = async (): Promise<void> => {
     session = await connect(options.transport, lostServer);
     clearNotice();
-    await refresh();
+    const known = await refresh();
+    if (recording) {
+      notice('warning', 'The server was started anew, which has ended the recording. What came before is in the list.', [
+        { label: 'Record again', id: 'record-again', run: () => void record() },
+      ]);
+    }
+    const same = before && known.find(({ id }) => id === before.id);
+    if (!same || current || recorder) return;
+    goOnAt = at;
+    void play(same);
   };
   void comeBack({ isWanted: () => session === null, attempt });
 }
@@ -231,8 +247,4 @@ function run(sending: Promise<void> | undefined): void {
 
 function message(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

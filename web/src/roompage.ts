@@ -3,7 +3,7 @@ import { Refused, type Answer, type Id } from './answer';
 import { copyLink } from './link';
 import { Lobby, type ListedRoom } from './lobby';
 import { listeners, type Standing } from './listening';
-import { clearNotice, element, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, idle, notice, pageOptions, serverAway, status } from './page';
 import { comeBack } from './return';
 import { everySeen, SECOND } from './seen';
 import { connect, type Session } from './session';
@@ -113,7 +113,7 @@ export class RoomPage<Listed extends ListedRoom> {
       void this.look();
     } catch (error) {
       this.showLobby();
-      status('Not in a room.');
+      idle('Not in a room.');
       if (parts.help?.(error)) return;
       this.failed(error);
       const { missing, unauthorized } = parts.codes;
@@ -161,7 +161,7 @@ export class RoomPage<Listed extends ListedRoom> {
     element('meeting').hidden = true;
     element('link').hidden = true;
     this.lobby.show();
-    status('Choose a room.');
+    idle('Choose a room.');
   }
 
   private lostServer(reason: string): void {
@@ -199,8 +199,4 @@ export class RoomPage<Listed extends ListedRoom> {
     this.showLobby();
     notice('error', this.session ? this.parts.explain(failure) : serverAway(failure), [{ label: 'Try again', id: 'again', run: () => void this.join() }]);
   }
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

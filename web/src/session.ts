@@ -180,6 +180,11 @@ export class Session {
     return this.janus.getServer().startsWith('ws') ? 'WebSocket' : 'HTTP';
   }
 
+  /** Whether there is a connection on which the server can be told something. */
+  get isConnected(): boolean {
+    return this.state === 'connected';
+  }
+
   /** Its id. */
   get id(): string {
     return String(this.janus.getSessionId());

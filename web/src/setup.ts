@@ -46,7 +46,7 @@ export class Setup {
 
   /** Shows the choice of devices in another place, where it can be changed while they are in use. */
   moveDevices(to: HTMLElement): void {
-    to.append(...document.querySelectorAll<HTMLElement>('[data-for="devices"]'));
+    to.prepend(...document.querySelectorAll<HTMLElement>('[data-for="devices"]'));
   }
 
   /**

@@ -1,7 +1,7 @@
 // The phone page: an account of a SIP server, with calls in and out.
 import { Sending } from './audio/sending';
 import { CaptureError, open, openDevice } from './capture';
-import { clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, endNotice, idle, notice, pageOptions, serverAway, status } from './page';
 import { AccountForm, keep, kept } from './phone/account';
 import { type Account, address, ending, registrationFailure, shown } from './phone/api';
 import { Card } from './phone/card';
@@ -33,6 +33,8 @@ let phone: Phone | null = null;
 let account: Account | null = null;
 /** The calls that the page had before it was reloaded. */
 let lost = new Set<string>();
+/** The other ends of the calls that the server had when it went away. */
+let cut: string[] = [];
 /** The transfers that calls follow: the call to end when they are answered. */
 const following = new Map<PhoneLine, PhoneLine>();
 
@@ -59,13 +61,24 @@ setInterval(() => {
   for (const card of cards.values()) card.tick();
   whereabouts.tick();
 }, 500);
-status('Not registered.');
+idle('Not registered.');
 comeBackAs();
 
 /** Takes a call again that this page had. */
 function comeBackTo(id: string, peer: string): void {
   // The next time that a line is free, if none is.
   if (phone?.hasFree && lost.delete(id)) run(phone.take(id, peer));
+}
+
+/** The server was started anew, and has no calls any more. */
+function tellCut(): void {
+  const [peer] = cut;
+  if (peer === undefined) return;
+  const again = () => {
+    clearNotice();
+    run(phone?.dial(peer, withPicture.checked));
+  };
+  notice('warning', `The call with ${named(peer)} has ended, as the server was started anew.`, [{ label: 'Call again', id: 'again', run: again }]);
 }
 
 async function register(entered: Account): Promise<void> {
@@ -76,7 +89,7 @@ async function register(entered: Account): Promise<void> {
     session ??= await connect(options.transport, lostServer);
     phone = await Phone.start(session, entered, voice, events);
   } catch (error) {
-    status('Not registered.');
+    idle('Not registered.');
     notice('error', serverAway(error));
   }
 }
@@ -111,6 +124,8 @@ const events: PhoneEvents = {
     status(account?.guest ? 'Ready to call, without a registration.' : `Registered as ${account?.user}.`);
     remember();
     for (const { call_id: id, username } of resumable) comeBackTo(id, username);
+    if (resumable.length === 0) tellCut();
+    cut = [];
   },
   registrationFailed: (code, reason) => {
     notice('error', registrationFailure(code, reason));
@@ -233,12 +248,13 @@ function giveUp(): void {
   whereabouts.show([], new Set());
   keep(null);
   show(false);
-  status('Not registered.');
+  idle('Not registered.');
 }
 
 function lostServer(reason: string): void {
   session = null;
   const before = kept();
+  cut = phone?.calls.filter(({ state }) => state === 'talking').map(({ peer }) => peer) ?? [];
   giveUp();
   // The server may be back after a reload, and have the calls.
   keep(before);
@@ -271,7 +287,7 @@ function comeBackAs(): void {
 
 function show(registered: boolean): void {
   element('account').hidden = registered;
-  element('phone').hidden = element('side').hidden = !registered;
+  element('phone').hidden = element('side').hidden = element('unregister').hidden = !registered;
   sending.moveFields(element(registered ? 'live-sound' : 'setup-sound'));
 }
 
@@ -293,8 +309,4 @@ function failed(error: unknown): void {
 
 function key(line: PhoneLine): string {
   return String(phone?.lines.indexOf(line));
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

@@ -5,6 +5,13 @@ export class Stage {
   private readonly local = new Tile(element<HTMLVideoElement>('local-video'));
   private readonly remote = new Tile(element<HTMLVideoElement>('remote-video'));
 
+  constructor() {
+    const button = element('fullscreen');
+    button.hidden = !document.fullscreenEnabled;
+    // A browser that refuses says so by itself.
+    button.addEventListener('click', () => void element('pictures').requestFullscreen().catch(() => {}));
+  }
+
   localTrack(track: MediaStreamTrack, on: boolean): void {
     this.local.set(track, on);
   }

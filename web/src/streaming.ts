@@ -4,7 +4,7 @@ import type { MountpointInfo, StreamInfo } from './feed';
 import { FiguresPanel } from './figures';
 import { LayerChoice } from './layers';
 import { MountpointList, type Listed } from './mountpoints';
-import { clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { clearNotice, element, endNotice, idle, notice, pageOptions, press, serverAway, showCall, status } from './page';
 import { PositionBar } from './position';
 import { connect, type Jsep, type Session } from './session';
 import { Player, type Playing } from './player';
@@ -23,7 +23,7 @@ const PIN_NEEDED = [453, 457];
 const options = pageOptions();
 const player = new Player(element('tiles'), (playing, words) => shows(playing, words));
 const patience = new Patience();
-const figures = new FiguresPanel(element('figures'), { receiveOnly: true });
+const figures = new FiguresPanel(element('figures'), { receiveOnly: true, more: element('more-figures') });
 const layers = new LayerChoice(element('layers'), (settings) => run(call?.send({ request: 'configure', ...settings })));
 const list = new MountpointList(element('streams'), element('none'), {
   play: (mountpoint, pin) => void play(mountpoint, pin),
@@ -76,7 +76,7 @@ async function refresh(): Promise<void> {
     list.playing(current?.mountpoint.id ?? null);
     if (first) {
       clearNotice();
-      status('Ready.');
+      idle('Ready.');
       playAsked(mountpoints as Listed[]);
       const before = comeBack && (mountpoints as Listed[]).find(({ id }) => id === comeBack?.id);
       if (before && !current) void play(before, comeBack?.pin);
@@ -84,7 +84,7 @@ async function refresh(): Promise<void> {
     }
   } catch (error) {
     if (!session) notice('error', serverAway(error));
-    else notice('error', `The mountpoints cannot be listed: ${message(error)}`);
+    else notice('error', `The streams cannot be listed: ${message(error)}`);
   }
   if (!document.hidden) timer = setTimeout(() => void refresh(), REFRESH);
 }
@@ -101,7 +101,7 @@ async function tryOut(kind: 'rtp' | 'whip'): Promise<void> {
     await refresh();
     list.showFeeds(stream.id);
   } catch (error) {
-    notice('error', `There is no new mountpoint: ${message(error)}`);
+    notice('error', `There is no new stream: ${message(error)}`);
   }
 }
 
@@ -177,10 +177,10 @@ const events: CallEvents = {
       case 'seeking':
         return position.goesOn(result.position);
       case 'stopped':
-        if (current && !stopped) notice('info', 'The mountpoint is gone.');
+        if (current && !stopped) notice('info', 'The stream is gone: whoever runs the server has removed it.');
         break;
       case 'kicked_all':
-        notice('info', 'The server has ended all viewers of this mountpoint.');
+        notice('info', 'The server has ended this stream for all viewers.');
         break;
     }
   },
@@ -204,12 +204,13 @@ async function answer(offer: Jsep, update: boolean): Promise<void> {
   if (!live || !current) return;
   try {
     const ours = await live.receive(offer);
+    // It may come up before the server has answered.
+    if (!update) patience.start();
     await live.send({ request: 'start' }, ours);
     if (update) return;
     showPlayer(current);
     figures.start(() => live.peerConnection);
     player.start(() => live.peerConnection);
-    patience.start();
   } catch (error) {
     failed(`The offer could not be answered: ${message(error)}`);
     stop();
@@ -218,6 +219,7 @@ async function answer(offer: Jsep, update: boolean): Promise<void> {
 
 function showPlayer({ mountpoint, streams, duration }: NonNullable<typeof current>): void {
   element('player').hidden = false;
+  showCall(true);
   element('player-title').textContent = mountpoint.description;
   element('messages').hidden = !streams.some((stream) => stream.type === 'data');
   element('log').replaceChildren();
@@ -238,13 +240,12 @@ function over(mountpoint: Listed, ending: Ending): void {
 function shows(playing: Playing, words: string): void {
   if (!current) return;
   position.stand(playing !== 'playing');
-  status(playing === 'playing' ? `Playing; signalling over ${session?.transport}.` : words);
+  status(playing === 'playing' ? 'Playing.' : words);
 }
 
 function showPaused(paused: boolean): void {
   player.pause(paused);
-  pause.setAttribute('aria-pressed', String(paused));
-  pause.textContent = paused ? 'Go on' : 'Pause';
+  press(pause, paused, paused ? 'Go on' : 'Pause');
 }
 
 function labelOf(mid: string): string {
@@ -265,7 +266,7 @@ function line(text: string): void {
 function failed(text: string, code?: number): void {
   const mountpoint = current?.mountpoint;
   if (code !== undefined && PIN_NEEDED.includes(code) && mountpoint) {
-    notice('info', 'This mountpoint asks for a PIN.');
+    notice('info', 'This stream asks for a PIN.');
     ended();
     list.askPin(mountpoint.id);
     return;
@@ -281,9 +282,10 @@ function ended(): void {
   figures.stop();
   position.show(undefined);
   element('player').hidden = true;
+  showCall(false);
   current = null;
   list.playing(null);
-  status('Ready.');
+  idle('Ready.');
   if (next) {
     const { mountpoint, pin } = next;
     next = null;
@@ -308,8 +310,4 @@ function run(work: Promise<void> | undefined): void {
 
 function message(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

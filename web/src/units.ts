@@ -41,3 +41,9 @@ export function bytes(count: number): string {
 export function count(number: number): string {
   return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
+
+/** The first letters of a name, as they stand for a face. */
+export function initials(name: string): string {
+  const words = name.replace(/:.*/, '').split(/\s+/).filter(Boolean);
+  return words.map((word) => [...word][0] ?? '').slice(0, 2).join('').toUpperCase();
+}

@@ -4,7 +4,7 @@ import type { Capture } from './capture';
 import { Controls, ReceivedLayers } from './controls';
 import { wasWanted, type Ending } from './ending';
 import { FiguresPanel } from './figures';
-import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, idle, notice, pageOptions, serverAway, showCall, status } from './page';
 import { comeBack } from './return';
 import { connect, type Jsep, type Session } from './session';
 import { Setup } from './setup';
@@ -24,7 +24,7 @@ nameInput.value = options.name;
 const incoming = element<HTMLDialogElement>('incoming');
 const setup = new Setup(options);
 const stage = new Stage();
-const figures = new FiguresPanel(element('figures'));
+const figures = new FiguresPanel(element('figures'), { more: element('more-figures') });
 const restart = async (live: Call) => live.send({ request: 'set' }, await live.restartOffer());
 const controls = new Controls({
   call: () => call,
@@ -62,7 +62,7 @@ async function register(name: string): Promise<void> {
     call ??= await Call.attach(session, 'janus.plugin.videocall', events);
     await call.send({ request: 'register', username: name });
   } catch (error) {
-    status('Not registered.');
+    idle('Not registered.');
     notice('error', serverAway(error));
   }
 }
@@ -130,7 +130,7 @@ const events: CallEvents = {
     if (result) void react(result, jsep).catch((error: unknown) => notice('error', `The call failed: ${String(error)}`));
   },
   connected: (up, ending) => {
-    if (up && state.at === 'in call') status(`In a call with ${state.peer}; signalling over ${session?.transport}.`);
+    if (up && state.at === 'in call') status(statusText(state));
     else if (!up && ending && (state.at === 'in call' || state.at === 'calling') && !wasWanted(ending)) broken(state.peer, ending);
   },
   restart,
@@ -203,7 +203,7 @@ function hungUp(peer: string, reason: string): void {
 
 function failed(code: number, text: string): void {
   notice('error', `The server says: ${text} (${code})`);
-  if (state.at === 'unregistered') status('Not registered.');
+  if (state.at === 'unregistered') idle('Not registered.');
   if (state.at === 'calling') hangupMedia();
 }
 
@@ -260,6 +260,8 @@ function enter(next: State): void {
   element('register').hidden = next.at !== 'unregistered';
   element('directory').hidden = next.at !== 'idle';
   element('setup').hidden = live;
+  showCall(live);
+  if (live) element('remote-name').textContent = next.peer;
   if (next.at === 'ringing') {
     element('incoming-text').textContent = `${next.peer} is calling you.`;
     if (!incoming.open) incoming.show();
@@ -275,7 +277,8 @@ function enter(next: State): void {
     controls.stop();
     figures.stop();
   }
-  status(statusText(next));
+  if (next.at === 'unregistered') idle(statusText(next));
+  else status(statusText(next));
   if (next.at === 'idle') void request({ request: 'list' });
 }
 
@@ -317,8 +320,4 @@ function showUsers(names: string[]): void {
       return item;
     }),
   );
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

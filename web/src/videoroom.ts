@@ -19,7 +19,7 @@ const page = new RoomPage<Listed>({
   file: 'videoroom.html',
   codes: CODES,
   attach: (session) => Exchange.attach(session, VIDEO_ROOM, { message: () => {}, connected: () => {} }),
-  about: ({ max_publishers }) => `up to ${max_publishers} send`,
+  about: ({ max_publishers }) => `up to ${max_publishers} can send`,
   creation: () => ({
     publishers: Number(value('new-publishers')) || 6,
     bitrate: Number(value('new-bitrate')) * 1000,
@@ -44,7 +44,7 @@ const page = new RoomPage<Listed>({
   away: () => {
     document.body.classList.remove('in-meeting');
     setup.moveDevices(element('setup-fields'));
+    void preview.startIfAllowed();
   },
   explain,
 });
-void preview.startIfAllowed();

@@ -4,7 +4,7 @@ import { CaptureError, listDevices, open, openDevice, type Capture } from './cap
 import { Level } from './level';
 import { make } from './make';
 import { wasWanted } from './ending';
-import { choose, clearNotice, element, endNotice, notice, pageOptions, serverAway } from './page';
+import { choose, clearNotice, element, endNotice, idle, notice, pageOptions, serverAway, status } from './page';
 import { connect, type Session } from './session';
 import { time } from './units';
 
@@ -33,7 +33,7 @@ recordButton.addEventListener('click', () => void record());
 stopButton.addEventListener('click', () => void stop());
 showSource();
 void refreshMicrophones();
-status('Ready.');
+idle('Ready.');
 
 async function record(): Promise<void> {
   recordButton.disabled = true;
@@ -157,7 +157,7 @@ function ended(): void {
   call = null;
   last?.detach();
   recordButton.disabled = false;
-  status('Ready.');
+  idle('Ready.');
 }
 
 function lostServer(reason: string): void {
@@ -191,8 +191,4 @@ async function refreshMicrophones(): Promise<void> {
     ...named.map(({ label, deviceId }, index) => new Option(label || `Microphone ${index + 1}`, deviceId)),
   );
   choose(microphone, chosen);
-}
-
-function status(text: string): void {
-  element('status').textContent = text;
 }

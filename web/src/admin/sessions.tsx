@@ -67,7 +67,8 @@ function SessionItem({ session }: { session: SessionRow }) {
   return (
     <li data-testid={`session-${id}`}>
       <div class="about">
-        <strong>{id}</strong>
+        <strong>{titleOf(session)}</strong>
+        <span class="soft">session {id}</span>
         {aboutSession(session).map((text) => <span class="soft">{text}</span>)}
       </div>
       <ul class="handles">
@@ -75,6 +76,13 @@ function SessionItem({ session }: { session: SessionRow }) {
       </ul>
     </li>
   );
+}
+
+/** What a session is for: where somebody is, or else what it uses. */
+function titleOf({ session_id, handles }: SessionRow): string {
+  const places = handles.map(({ handle_id }) => placeOf(session_id, handle_id)).filter(Boolean);
+  const plugins = [...new Set(handles.map(({ plugin }) => short(plugin)))].join(', ');
+  return places.sort((a, b) => b.length - a.length)[0] ?? (plugins || 'Nothing so far');
 }
 
 function HandleItem({ session, handle }: { session: string; handle: HandleRow }) {

@@ -2,6 +2,7 @@
 import type { Id } from '../answer';
 import { make, makeButton } from '../make';
 import { element } from '../page';
+import { initials } from '../units';
 import type { Participant } from './api';
 
 export interface PeopleActions {
@@ -16,6 +17,7 @@ type Person = Participant & { listens?: boolean };
 interface Row {
   person: Person;
   root: HTMLElement;
+  face: HTMLElement;
   name: HTMLElement;
   doing: HTMLElement;
   moderation: HTMLElement;
@@ -73,30 +75,33 @@ export class People {
   private add(id: Id): Row {
     const person: Participant = { id, setup: false, muted: false };
     const root = make('li');
-    const words = make('div', { className: 'grow' });
+    const face = make('span', { className: 'initials' });
+    face.setAttribute('aria-hidden', 'true');
     const name = make('strong');
     const doing = make('span', { className: 'soft', testid: 'doing' });
-    words.append(name, make('br'), doing);
     const moderation = make('div', { className: 'row' });
     const mute = makeButton('Mute', 'moderate-mute', () => this.actions.mute(id, !row.person.muted));
     const kick = makeButton('Kick', 'kick', () => this.actions.kick(id));
     kick.className = 'danger';
     moderation.append(mute, kick);
-    root.append(words, moderation);
-    const row: Row = { person, root, name, doing, moderation, mute };
+    root.append(face, name, doing, moderation);
+    const row: Row = { person, root, face, name, doing, moderation, mute };
     this.rows.set(String(id), row);
     this.root.append(root);
     this.count();
     return row;
   }
 
-  private show({ person, root, name, doing, moderation, mute }: Row): void {
+  private show({ person, root, face, name, doing, moderation, mute }: Row): void {
     const called = this.nameOf(person.id);
     const own = person.id === this.own;
     root.dataset['testid'] = `person-${called}`;
     root.classList.toggle('talking', !!person.talking && !person.muted);
+    face.textContent = initials(called);
     name.textContent = own ? `${called} (you)` : called;
-    doing.textContent = words(person);
+    const state = words(person);
+    doing.textContent = state;
+    root.classList.toggle('muted', state.startsWith('muted'));
     moderation.hidden = own || !this.moderating;
     mute.textContent = person.muted ? 'Unmute' : 'Mute';
     mute.setAttribute('aria-label', `${mute.textContent} ${called}`);

@@ -27,6 +27,20 @@ const NAMES: Record<StepId, string> = {
   quality: 'Delay and loss',
 };
 
+/** What each step is about, until it has been tried. */
+const HINTS: Record<StepId, string> = {
+  http: 'whether the server is reached at all',
+  websocket: 'how pages and server talk',
+  udp: 'the usual way of sound and picture',
+  tcp: 'the way where UDP is blocked',
+  'turn-udp': 'by a relay, where nothing leads to the server itself',
+  'turn-tcp': 'by a relay, where UDP is blocked, too',
+  'turn-tls': 'by a relay, where all but HTTPS is blocked',
+  send: 'a picture and a tone',
+  receive: 'the same, back from the server',
+  quality: 'whether people would be heard in time',
+};
+
 const WORDS: Record<State, string> = {
   waiting: '–',
   running: 'running…',
@@ -64,7 +78,7 @@ export class Steps {
     if (!shown) return;
     shown.row.dataset['state'] = outcome.state;
     shown.state.textContent = WORDS[outcome.state];
-    shown.reason.textContent = detail(outcome);
+    shown.reason.textContent = detail(outcome) || (outcome.state === 'waiting' ? HINTS[id] : '');
   }
 
   outcomes(): ReadonlyMap<StepId, Outcome> {

@@ -1,6 +1,6 @@
 // The card of a call: who it is with, what it does, and what can be done with it.
 import { Level } from '../level';
-import { make, makeButton } from '../make';
+import { make, makeButton, makeIcon } from '../make';
 import { fillKeypad } from './keypad';
 import type { PhoneLine } from './line';
 
@@ -46,9 +46,13 @@ export class Card {
     this.meter.setAttribute('aria-label', 'How loud the other end is');
     this.meter.dataset['testid'] = 'call-level';
     this.accept.className = 'primary';
-    this.end.className = 'danger';
+    this.end.className = 'end';
+    this.muteButton.className = 'mutes';
     const row = make('div', { className: 'row' });
     row.append(this.accept, this.acceptPicture, this.holdButton, this.muteButton, this.padButton, this.moveButton, this.end);
+    for (const [button, icon] of [[this.accept, 'phone'], [this.holdButton, 'pause'], [this.muteButton, 'mic-off'], [this.padButton, 'keys'], [this.moveButton, 'transfer'], [this.end, 'leave']] as const) {
+      button.prepend(makeIcon(icon), ' ');
+    }
     this.root.append(head, this.video, this.meter, row, this.pad, this.transferring);
     this.fillPad();
     this.fillTransfer();
@@ -80,7 +84,7 @@ export class Card {
     this.video.hidden = !this.line.hasPicture || !talking;
     this.press(this.holdButton, held);
     this.press(this.muteButton, muted);
-    this.end.textContent = ringing ? 'Decline' : 'Hang up';
+    if (this.end.lastChild) this.end.lastChild.textContent = ringing ? 'Decline' : 'Hang up';
     this.end.disabled = state === 'ending';
     this.showOthers();
     this.tick();

@@ -108,15 +108,18 @@ export class Phone {
   }
 
   private async add(): Promise<PhoneLine> {
+    // What ends with the phone is no news of it.
+    const open = (tell: () => void): void => void (this.isClosed || tell());
     const line = await PhoneLine.open(this.session, this.voice, {
-      changed: (line) => {
-        this.events.changed(line);
-        void this.keepOneFree();
-      },
-      ended: (line, peer, how) => this.events.ended(line, peer, how),
-      failed: (_, error) => this.events.failed(error),
-      said: (line, result) => this.said(line, result),
-      track: (line, track) => this.events.track(line, track),
+      changed: (line) =>
+        open(() => {
+          this.events.changed(line);
+          void this.keepOneFree();
+        }),
+      ended: (line, peer, how) => open(() => this.events.ended(line, peer, how)),
+      failed: (_, error) => open(() => this.events.failed(error)),
+      said: (line, result) => open(() => this.said(line, result)),
+      track: (line, track) => open(() => this.events.track(line, track)),
     });
     this.lines.push(line);
     return line;

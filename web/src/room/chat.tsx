@@ -13,9 +13,10 @@ interface Props {
   prepare(): void;
   /** Returns whether it was sent. */
   send(text: string): Promise<boolean>;
+  close(): void;
 }
 
-export function Chat({ lines, prepare, send }: Props) {
+export function Chat({ lines, prepare, send, close }: Props) {
   const log = useRef<HTMLDivElement>(null);
   const [text, setText] = useState('');
   useEffect(() => log.current?.scrollTo(0, log.current.scrollHeight), [lines.length]);
@@ -25,8 +26,12 @@ export function Chat({ lines, prepare, send }: Props) {
   };
   return (
     <section class="chat" aria-labelledby="text-title">
-      <h3 id="text-title">Chat</h3>
+      <div class="row panel-head">
+        <h3 id="text-title" class="grow">Chat</h3>
+        <button type="button" class="close" aria-label="Close the chat" title="Close" onClick={close}>✕</button>
+      </div>
       <div class="log" ref={log} data-testid="log" role="log" aria-labelledby="text-title" tabIndex={0}>
+        {lines.length === 0 && <p class="soft">Nothing has been written yet. Everybody in the room reads what you write.</p>}
         {lines.map(({ kind, text, at }) => (
           <p class={kind}>
             {text} <time class="soft">{at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}</time>

@@ -1,5 +1,6 @@
 // A room while one is in it: who is there, what they send, what is said.
 import { render } from 'preact';
+import { Refused } from '../answer';
 import type { Ending } from '../ending';
 import { clearNotice, element, endNotice, notice } from '../page';
 import { ReceivedLayers } from '../controls';
@@ -8,7 +9,7 @@ import { everySeen, SECOND } from '../seen';
 import type { Session } from '../session';
 import type { Setup } from '../setup';
 import type { Standing } from '../listening';
-import { explain, keyOf, type Doing, type Feed, type FeedStream, type Id } from './api';
+import { CODES, explain, keyOf, type Doing, type Feed, type FeedStream, type Id } from './api';
 import type { Line } from './chat';
 import { Meeting, type MeetingActions, type MeetingState, type Panels } from './meeting';
 import { Participant, type JoinOptions, type RoomEvents } from './participant';
@@ -34,6 +35,9 @@ const HIDDEN = 10_000;
 const ATTEMPTS = 5;
 const AGAIN = 1_000;
 
+/** Where panels have room beside each other. */
+const TALL = window.matchMedia('(min-width: 60rem) and (min-height: 50rem)');
+
 const OWN_CAMERA = 'own/camera';
 const OWN_SCREEN = 'own/screen';
 
@@ -57,6 +61,7 @@ export class Conference {
   private readonly seen = new Map<string, Seen>();
   private lines: Line[] = [];
   private moderationSecret: string | null = null;
+  private asksSecret = false;
   /** Who has the floor, in rooms that tell; else who is the loudest. */
   private dominant: Id | null = null;
   private speaker: Id | null = null;
@@ -100,7 +105,9 @@ export class Conference {
     toggleDetails: () => this.change(() => (this.details = !this.details)),
     toggle: (panel) =>
       this.change(() => {
-        this.panels = { ...this.panels, [panel]: !this.panels[panel] };
+        // Where there is room for one only, one takes the place of the other.
+        const others = TALL.matches ? this.panels : { people: false, chat: false, settings: false };
+        this.panels = { ...others, [panel]: !this.panels[panel] };
         if (this.panels.chat) this.unread = 0;
       }),
     enlarge: (key) => this.change(() => (this.pinned = this.pinned === key ? null : key)),
@@ -108,7 +115,7 @@ export class Conference {
     mute: (id, stream, mute) => this.run(this.participant?.ask({ request: 'moderate', id, mid: stream.mid, mute, ...this.secret() })),
     kick: (id) => this.run(this.participant?.ask({ request: 'kick', id, ...this.secret() })),
     moderate: (secret) => this.run(this.moderate(secret)),
-    record: (on) => this.run(this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() }).then(() => this.change(() => (this.standing = { ...this.standing, record: on })))),
+    record: (on) => this.run(this.record(on)),
     prepareToSay: () => void this.participant?.prepareToSay().catch((error: unknown) => notice('warning', explain(error))),
     say: (text) => this.say(text),
     follow: (last) => this.change(() => { this.follow = last; this.receive(); }),
@@ -117,8 +124,9 @@ export class Conference {
 
   /** `ended` is called when the room is over without having been left; its text says why. */
   constructor(setup: Setup, private readonly ended: (why: string) => void) {
-    const wide = window.matchMedia('(min-width: 60rem)').matches && !document.body.classList.contains('embedded');
-    this.panels = { people: wide, chat: wide, settings: false };
+    const wanted = (new URLSearchParams(window.location.search).get('panels') ?? '').split(',');
+    const open = TALL.matches ? wanted : wanted.slice(0, 1);
+    this.panels = { people: open.includes('people'), chat: open.includes('chat'), settings: false };
     this.sending = new Sending(setup, () => this.participant, () => this.draw());
     this.draw();
     this.figures = new FiguresPanel(element('figures'), { receiveOnly: true, manyStreams: true });
@@ -174,6 +182,7 @@ export class Conference {
     this.seen.clear();
     this.wishes.forget();
     this.moderationSecret = null;
+    this.asksSecret = false;
     this.dominant = this.speaker = null;
     this.sending.lost();
     this.draw();
@@ -308,6 +317,21 @@ export class Conference {
     this.change(() => (this.moderationSecret = secret));
   }
 
+  private async record(on: boolean): Promise<void> {
+    try {
+      await this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() });
+      this.change(() => (this.standing = { ...this.standing, record: on }));
+    } catch (error) {
+      if (!(error instanceof Refused) || ![CODES.missing, CODES.unauthorized].includes(error.code as never)) throw error;
+      // Only a moderator may.
+      this.change(() => {
+        this.panels = { ...this.panels, people: true };
+        this.asksSecret = true;
+      });
+      notice('warning', 'Recording takes the secret of the room. Enter it under “Moderate”, then record.');
+    }
+  }
+
   private secret(): { secret?: string } {
     return this.moderationSecret ? { secret: this.moderationSecret } : {};
   }
@@ -401,6 +425,7 @@ export class Conference {
       unread: this.unread,
       people: this.participant ? [own, ...this.others.values()] : [],
       moderating: this.moderationSecret !== null,
+      asksSecret: this.asksSecret,
       lines: this.lines,
       follow: this.follow,
       bitrate: this.limit,

@@ -12,18 +12,19 @@ const GAP = 8;
 /** The smallest picture beside a large one, in CSS pixels across. */
 const SMALLEST = 112;
 
-/** Returns a box for each of `count` pictures of the same size. */
+/** Returns a box for each of `count` pictures of the same size: in a high window squares, which are larger, of pictures that are cut. */
 export function evenly(count: number, width: number, height: number): Box[] {
+  const ratio = height > width && count > 2 ? 1 : RATIO;
   let best = { columns: 1, width: 0 };
   for (let columns = 1; columns <= count; columns += 1) {
     const rows = Math.ceil(count / columns);
     const across = (width - GAP * (columns - 1)) / columns;
     const down = (height - GAP * (rows - 1)) / rows;
-    const fits = Math.min(across, down * RATIO);
+    const fits = Math.min(across, down * ratio);
     if (fits > best.width) best = { columns, width: fits };
   }
   const { columns, width: across } = best;
-  const down = across / RATIO;
+  const down = across / ratio;
   const rows = Math.ceil(count / columns);
   const top = (height - rows * down - (rows - 1) * GAP) / 2;
   return Array.from({ length: count }, (_, index) => {

@@ -9,6 +9,8 @@ import { People, type PeopleActions, type Person } from './people';
 import { Tile, type TileProps } from './tile';
 import type { Chosen } from './wishes';
 
+const NARROW = window.matchMedia('(max-width: 40rem)');
+
 export interface Panels {
   people: boolean;
   chat: boolean;
@@ -33,6 +35,8 @@ export interface MeetingState {
   unread: number;
   people: Person[];
   moderating: boolean;
+  /** The user wants what takes the room's secret. */
+  asksSecret: boolean;
   lines: Line[];
   follow: string;
   bitrate: string;
@@ -58,22 +62,26 @@ export interface MeetingActions extends PeopleActions {
 
 export function Meeting({ state, actions }: { state: MeetingState; actions: MeetingActions }) {
   const { panels } = state;
+  const narrow = useNarrow();
   return (
     <>
       <div class="meeting-top row">
         <h2 id="room-title" class="grow" data-testid="room-title" tabIndex={-1}>{state.title}</h2>
         {listeners(state.standing).map(({ id, text }) => <span key={id} class="badge danger" data-testid={id}>{text}</span>)}
         <span class="soft" data-testid="present">{state.people.length} here</span>
-        <button type="button" id="copy-link" data-testid="copy-link">Link to share</button>
+        <button type="button" id="copy-link" data-testid="copy-link" aria-label="Link to share" title="Link to share"><Icon name="link" /> <span class="text">Link to share</span></button>
+        {document.fullscreenEnabled && (
+          <button type="button" data-testid="fullscreen" aria-label="Full screen" title="Full screen (F)" onClick={toggleFullScreen}><Icon name="full" /> <span class="text">Full screen</span></button>
+        )}
         <input id="link" data-testid="link" readOnly aria-label="Link to the room" hidden />
       </div>
       <Stage state={state} actions={actions} />
       <aside class="meeting-side" hidden={!panels.people && !panels.chat && !panels.settings}>
-        <Settings state={state} actions={actions} />
+        <Settings state={state} actions={actions} narrow={narrow} />
         {panels.people && <PeoplePanel state={state} actions={actions} />}
-        {panels.chat && <Chat lines={state.lines} prepare={actions.prepareToSay} send={actions.say} />}
+        {panels.chat && <Chat lines={state.lines} prepare={actions.prepareToSay} send={actions.say} close={() => actions.toggle('chat')} />}
       </aside>
-      <Bar state={state} actions={actions} />
+      <Bar state={state} actions={actions} narrow={narrow} />
     </>
   );
 }
@@ -112,7 +120,11 @@ function Stage({ state, actions }: Part) {
         ))}
       </div>
       {unseen > 0 && <p class="unseen" data-testid="unseen">and {unseen} more</p>}
-      {state.people.length < 2 && <p class="alone" id="alone">Nobody else is here yet.</p>}
+      {state.people.length < 2 && (
+        <p class="alone" id="alone">
+          Nobody else is here yet. <button type="button" class="plain" onClick={() => document.getElementById('copy-link')?.click()}>Copy the link for others</button>
+        </p>
+      )}
     </div>
   );
 }
@@ -121,19 +133,17 @@ function PeoplePanel({ state, actions }: Part) {
   const [secret, setSecret] = useState('');
   return (
     <section aria-labelledby="people-title">
-      <h3 id="people-title">People</h3>
+      <Head id="people-title" text={`People (${state.people.length})`} close={() => actions.toggle('people')} />
       <People people={state.people} moderating={state.moderating} actions={actions} />
-      {state.moderating ? (
-        <button type="button" data-testid="record" aria-pressed={state.standing.record === true} onClick={() => actions.record(!state.standing.record)}>Record the room</button>
-      ) : (
-        <details>
-          <summary data-testid="moderate-open">Moderate</summary>
+      {!state.moderating && (
+        <details open={state.asksSecret}>
+          <summary data-testid="moderate-open">Moderate: mute or remove people</summary>
           <form class="text-form" onSubmit={(event) => (event.preventDefault(), actions.moderate(secret))}>
             <input
               data-testid="secret"
               type="password"
               autocomplete="off"
-              placeholder="Secret of the room"
+              placeholder="Secret of the room, if it has one"
               aria-label="Secret of the room"
               value={secret}
               onInput={(event) => setSecret(event.currentTarget.value)}
@@ -146,18 +156,29 @@ function PeoplePanel({ state, actions }: Part) {
   );
 }
 
+/** The head of a panel, which it closes. */
+function Head({ id, text, close }: { id: string; text: string; close(): void }) {
+  return (
+    <div class="row panel-head">
+      <h3 id={id} class="grow">{text}</h3>
+      <button type="button" class="close" aria-label={`Close ${text}`} title="Close" onClick={close}>✕</button>
+    </div>
+  );
+}
+
 const FOLLOW = [['0', 'Everybody'], ['1', 'Who speaks'], ['4', 'The last 4 who spoke'], ['9', 'The last 9 who spoke']] as const;
 const LIMITS = [['0', 'As the room allows'], ['128', '128 kbit/s'], ['256', '256 kbit/s'], ['512', '512 kbit/s'], ['1024', '1 Mbit/s'], ['2048', '2 Mbit/s']] as const;
 
 /** It is always there, since the choice of devices is put into it. */
-function Settings({ state, actions }: Part) {
+function Settings({ state, actions, narrow }: Part & { narrow: boolean }) {
   return (
     <section aria-labelledby="settings-title" hidden={!state.panels.settings}>
-      <h3 id="settings-title">Settings</h3>
+      <Head id="settings-title" text="More" close={() => actions.toggle('settings')} />
       <div class="row">
+        {narrow && <RecordButton state={state} actions={actions} />}
+        {narrow && <HandButton state={state} actions={actions} />}
         <button type="button" data-testid="view" aria-pressed={state.large >= 0} title="L" onClick={actions.toggleView}><Icon name="layout" /> Speaker large</button>
         <button type="button" data-testid="details" aria-pressed={state.details} title="D" onClick={actions.toggleDetails}><Icon name="details" /> Figures and layers</button>
-        {document.fullscreenEnabled && <button type="button" data-testid="fullscreen" title="F" onClick={toggleFullScreen}><Icon name="large" /> Full screen</button>}
       </div>
       <div class="fields" id="room-devices" />
       <div class="fields">
@@ -183,27 +204,50 @@ function Settings({ state, actions }: Part) {
   );
 }
 
-function Bar({ state, actions }: Part) {
+function Bar({ state, actions, narrow }: Part & { narrow: boolean }) {
   const { sends, muted, panels } = state;
   const sending = sends.audio || sends.video;
   useKeys(actions, sending);
   return (
     <div class="bar" role="toolbar" aria-label="Controls">
-      {!sending && <Button key="publish" id="publish" icon="camera" text="Send camera and microphone" kind="primary" run={actions.publish} />}
-      {sends.audio && <Button key="mute-audio" id="mute-audio" icon={muted.audio ? 'mic-off' : 'mic'} text={muted.audio ? 'Muted' : 'Mute'} name="Mute sound" hint="M" pressed={muted.audio} run={() => actions.toggleMute('audio')} />}
-      {sends.video && <Button key="mute-video" id="mute-video" icon={muted.video ? 'camera-off' : 'camera'} text="Camera" name="Stop picture" hint="V" pressed={muted.video} run={() => actions.toggleMute('video')} />}
+      {!sending && <Button key="publish" id="publish" icon="camera" text={narrow ? 'Send' : 'Send camera and microphone'} name="Send camera and microphone" kind="primary" run={actions.publish} />}
+      {sends.audio && <Button key="mute-audio" id="mute-audio" icon={muted.audio ? 'mic-off' : 'mic'} text={muted.audio ? 'Muted' : 'Mute'} name="Mute sound" hint="M" kind="mutes" pressed={muted.audio} run={() => actions.toggleMute('audio')} />}
+      {sends.video && <Button key="mute-video" id="mute-video" icon={muted.video ? 'camera-off' : 'camera'} text={muted.video && !narrow ? 'Camera off' : 'Camera'} name="Stop picture" hint="V" kind="mutes" pressed={muted.video} run={() => actions.toggleMute('video')} />}
       {'getDisplayMedia' in (navigator.mediaDevices ?? {}) && (
         <Button key="screen" id="screen" icon="screen" text={sends.screen ? 'Stop sharing' : 'Share'} name="Share screen" hint="S" pressed={sends.screen} run={actions.toggleScreen} />
       )}
-      <Button key="hand" id="hand" icon="hand" text="Hand" name="Raise hand" hint="H" pressed={state.hand} run={actions.toggleHand} />
+      {!narrow && <HandButton state={state} actions={actions} />}
+      {!narrow && <RecordButton state={state} actions={actions} />}
+      <span class="space" />
       <Button key="open-chat" id="open-chat" icon="chat" text="Chat" hint="C" pressed={panels.chat} run={() => actions.toggle('chat')}>
         {state.unread > 0 && <span class="count" data-testid="unread">{state.unread}</span>}
       </Button>
       <Button key="open-people" id="open-people" icon="people" text="People" hint="P" pressed={panels.people} run={() => actions.toggle('people')} />
       <Button key="settings" id="settings" icon="settings" text="More" pressed={panels.settings} run={() => actions.toggle('settings')} />
-      <Button key="leave" id="leave" icon="leave" text="Leave" kind="danger" />
+      <span class="space" />
+      <Button key="leave" id="leave" icon="leave" text="Leave" kind="end" />
     </div>
   );
+}
+
+function HandButton({ state, actions }: Part) {
+  return <Button key="hand" id="hand" icon="hand" text={state.hand ? 'Lower hand' : 'Raise hand'} name="Raise hand" hint="H" pressed={state.hand} run={actions.toggleHand} />;
+}
+
+function RecordButton({ state, actions }: Part) {
+  const on = state.standing.record === true;
+  return <Button key="record" id="record" icon="record" text={on ? 'Stop rec.' : 'Record'} name="Record the room" pressed={on} run={() => actions.record(!on)} />;
+}
+
+/** Whether the window is as narrow as a phone's. */
+function useNarrow(): boolean {
+  const [narrow, setNarrow] = useState(NARROW.matches);
+  useEffect(() => {
+    const changed = (): void => setNarrow(NARROW.matches);
+    NARROW.addEventListener('change', changed);
+    return () => NARROW.removeEventListener('change', changed);
+  }, []);
+  return narrow;
 }
 
 interface ButtonProps {

@@ -42,7 +42,7 @@ function Moderation({ person, actions }: { person: Person; actions: PeopleAction
     <div class="row">
       {streams.map((stream) => {
         const muted = stream.moderated === true;
-        const what = stream.description || (stream.type === 'audio' ? 'sound' : 'picture');
+        const what = stream.description?.toLowerCase() || (stream.type === 'audio' ? 'sound' : 'picture');
         const label = `${muted ? 'Allow' : 'Mute'} ${what}`;
         return (
           <button

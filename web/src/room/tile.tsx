@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { Icon } from '../icon';
 import { Plotted } from '../plotted';
-import { bitrate } from '../units';
+import { bitrate, initials } from '../units';
 import type { Box } from './layout';
 import type { StreamFigures } from './rates';
 import type { Chosen, Layering } from './wishes';
@@ -78,7 +78,7 @@ export function Tile(props: Shown) {
             <Icon name="pip" />
           </button>
         )}
-        <button type="button" data-testid="enlarge" aria-pressed={pinned} aria-label={`Show ${name} large`} title="Large" onClick={props.enlarge}>
+        <button type="button" data-testid="enlarge" aria-pressed={pinned} aria-label={`Show ${name} large`} title="Show large" onClick={props.enlarge}>
           <Icon name="large" />
         </button>
       </div>
@@ -120,9 +120,4 @@ function Level({ of, label, value, choose }: { of: 'size' | 'rate'; label: strin
 async function pictureInPicture(video: HTMLVideoElement | null): Promise<void> {
   if (document.pictureInPictureElement) await document.exitPictureInPicture();
   else await video?.requestPictureInPicture().catch(() => {});
-}
-
-function initials(name: string): string {
-  const words = name.replace(/:.*/, '').split(/\s+/).filter(Boolean);
-  return words.map((word) => [...word][0] ?? '').slice(0, 2).join('').toUpperCase();
 }

@@ -1,7 +1,7 @@
 // Records what this browser sends.
 import { Call, type CallEvents } from '../call';
 import { open, type Capture, type SourceKind } from '../capture';
-import { element, endNotice, notice } from '../page';
+import { element, endNotice, notice, press } from '../page';
 import { wasWanted } from '../ending';
 import { clock } from '../position';
 import type { Session } from '../session';
@@ -90,8 +90,7 @@ export class Recorder {
     this.since = performance.now();
     window.clearInterval(this.timer);
     this.timer = window.setInterval(() => this.show(), 250);
-    element('hold').setAttribute('aria-pressed', 'false');
-    element('hold').textContent = 'Pause';
+    this.showHeld(false);
     element<HTMLButtonElement>('end').disabled = false;
   }
 
@@ -99,9 +98,13 @@ export class Recorder {
     if (this.since > 0) this.passed += performance.now() - this.since;
     this.since = 0;
     window.clearInterval(this.timer);
-    element('hold').setAttribute('aria-pressed', 'true');
-    element('hold').textContent = 'Go on';
+    this.showHeld(true);
     this.show();
+  }
+
+  private showHeld(held: boolean): void {
+    press(element('hold'), held, held ? 'Go on' : 'Pause');
+    element('recording-now').textContent = held ? 'Paused' : '● Recording';
   }
 
   private show(): void {
