@@ -1,12 +1,15 @@
 //! The nodes of a cluster, their links and their bus, in virtual time.
 
+mod connections;
+mod observations;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use portunus_cluster::{
-    Bucket, BusEvent, BusRequest, ConnId, Demand, Entry, Epoch, Event, HomeKey, LinkEvent, Node,
-    NodeId, NodeSettings, Outcome, Output, Place, Revision, VersionRange, WithoutBus,
+    Bucket, BusEvent, BusRequest, ConnId, Demand, Entry, Epoch, HomeKey, LinkEvent, Node, NodeId,
+    NodeSettings, Outcome, Output, Place, VersionRange, WithoutBus,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -511,79 +514,6 @@ impl World {
         self.at(at, Action::Give(index, epoch, None, answer(outcome)));
     }
 
-    fn connect(&mut self, from: usize, epoch: Epoch, to: usize) {
-        if self.hosts[from].epoch != epoch || self.hosts[from].node.is_none() {
-            return;
-        }
-        let target = &self.hosts[to];
-        let is_there = target.node.is_some() && target.stalled_until.is_none();
-        if !is_there || !self.reaches(from, to) {
-            let wait = match target.node.is_some() {
-                true => Duration::from_secs(5),
-                false => Duration::from_millis(1),
-            };
-            let input = Input::Link(LinkEvent::Failed {
-                node: target.id.clone(),
-            });
-            return self.at(self.now + wait, Action::Give(from, epoch, None, input));
-        }
-        self.next += 2;
-        let (near, far) = (ConnId(self.next - 1), ConnId(self.next));
-        for (conn, other, node) in [(near, far, from), (far, near, to)] {
-            let end = End {
-                node,
-                other,
-                under_way: VecDeque::new(),
-            };
-            self.ends.insert(conn, end);
-        }
-        let (near_id, far_id) = (self.hosts[from].id.clone(), self.hosts[to].id.clone());
-        for (conn, index, node, is_dialled) in
-            [(near, from, far_id, true), (far, to, near_id, false)]
-        {
-            let event = LinkEvent::Opened {
-                conn,
-                node,
-                is_dialled,
-            };
-            self.give(index, Input::Link(event));
-        }
-    }
-
-    /// Closes one end: it gets nothing more, and the other one is told if the network lets it.
-    fn shut(&mut self, conn: ConnId) {
-        if let Some(end) = self.ends.remove(&conn)
-            && let Some(other) = self.ends.get_mut(&end.other)
-        {
-            other.under_way.push_back(Under::Closed);
-            let at = self.soon();
-            self.at(at, Action::Arrive(end.other));
-        }
-    }
-
-    fn arrive(&mut self, conn: ConnId) {
-        let Some(end) = self.ends.get(&conn) else {
-            return;
-        };
-        let node = end.node;
-        let from = self.ends.get(&end.other).map(|other| other.node);
-        let is_open = from.is_none_or(|from| self.reaches(from, node));
-        if !is_open {
-            return self.at(self.now + Duration::from_millis(200), Action::Arrive(conn));
-        }
-        let under_way = std::mem::take(&mut self.ends.get_mut(&conn).unwrap().under_way);
-        for under in under_way {
-            let event = match under {
-                Under::Frame(bytes) => LinkEvent::Frame { conn, bytes },
-                Under::Closed => {
-                    self.ends.remove(&conn);
-                    LinkEvent::Closed { conn }
-                }
-            };
-            self.give(node, Input::Link(event));
-        }
-    }
-
     /// Does what a node wants, and takes its frames.
     fn serve(&mut self, index: usize) {
         let now = self.now;
@@ -637,80 +567,6 @@ impl World {
             }
             Output::Close { conn, .. } => self.shut(conn),
             Output::Event(event) => self.event(index, event),
-        }
-    }
-
-    fn event(&mut self, index: usize, event: Event) {
-        let host = &mut self.hosts[index];
-        match event {
-            Event::Home { key, place } => {
-                self.note(format!("n{index}: {key} is {place:?}"));
-                self.check_place(index, &key, &place);
-                self.hosts[index].places.insert(key, place);
-            }
-            Event::Ended { key } => {
-                host.open.remove(&key);
-                host.places.remove(&key);
-                host.items.retain(|(of, _, _), _| *of != key);
-                host.ended += 1;
-            }
-            Event::Item {
-                key,
-                node,
-                item,
-                value,
-            } => {
-                let place = (key, node, item);
-                match value {
-                    Some(value) => drop(host.items.insert(place, value)),
-                    None => drop(host.items.remove(&place)),
-                }
-            }
-            Event::NodeLost { node } => {
-                self.note(format!("n{index} has lost {node}"));
-                let told = |death: &Death| death.witness == index && death.node == node;
-                self.deaths.retain(|death| !told(death));
-            }
-            Event::NameTaken => panic!("n{index} has lost its name\n{}", self.story()),
-            _ => {}
-        }
-        let late = self.deaths.iter().find(|death| {
-            let waited = self.now.saturating_duration_since(death.at);
-            let host = &self.hosts[death.witness];
-            waited > Duration::from_millis(3_600)
-                && host.epoch == death.witness_epoch
-                && host.node.is_some()
-        });
-        if let Some(death) = late {
-            panic!("late news of a death: {death:?}\n{}", self.story());
-        }
-    }
-
-    /// Revisions only grow, and two nodes never have a home at one revision.
-    fn check_place(&self, index: usize, key: &HomeKey, place: &Place) {
-        let revision = |place: &Place| match place {
-            Place::Here { revision } | Place::There { revision, .. } => Some(*revision),
-            Place::Nowhere(_) => None,
-        };
-        let before = self.hosts[index].places.get(key).and_then(revision);
-        if let (Some(before), Some(after)) = (before, revision(place)) {
-            assert!(
-                after >= before || after == Revision::LOCAL,
-                "{before:?} then {after:?}\n{}",
-                self.story()
-            );
-        }
-        if let Place::Here { revision } = place
-            && *revision != Revision::LOCAL
-        {
-            for (other, host) in self.hosts.iter().enumerate() {
-                let same = host.places.get(key) == Some(place);
-                assert!(
-                    other == index || host.node.is_none() || !same,
-                    "two homes of {key}\n{}",
-                    self.story()
-                );
-            }
         }
     }
 }
