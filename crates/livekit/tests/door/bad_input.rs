@@ -151,6 +151,7 @@ async fn a_message_that_is_too_long_ends_the_connection_and_nothing_else() {
 async fn unknown_tracks_are_not_found() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
+    answer(&mut al, &[Line::Data]).await;
     let mute = MuteTrackRequest {
         sid: "TR_none".to_owned(),
         muted: true,
