@@ -197,7 +197,7 @@ pub(crate) fn write_packet(
         Content::Padded => packet.padded_payload(),
         Content::Redundant => packet.whole_payload(),
     };
-    let header_len = write_head(packet, taken, (ssrc, pt), padded, out)?;
+    let header_len = write_head(packet, taken, (ssrc, pt), content, out)?;
     let len = header_len + payload.len();
     let rest = out.get_mut(header_len..len)?;
     rest.copy_from_slice(payload);
@@ -212,7 +212,7 @@ pub(crate) fn write_head(
     packet: &Packet,
     taken: &Taken,
     (ssrc, pt): (Ssrc, Pt),
-    padded: bool,
+    content: Content,
     out: &mut [u8],
 ) -> Option<usize> {
     let header_len = copy_header(packet, taken, out)?;

@@ -10,7 +10,7 @@ use portunus_rtp::rtcp::ReportBlock;
 use portunus_rtp::{SeqNo, Ssrc};
 use portunus_srtp::Sealer;
 
-use super::{Taken, write_head, write_packet};
+use super::{Content, Taken, write_head, write_packet};
 use crate::node_link::{
     NodeLinkId, NodeLinkState, NodeLinkStatus, RelayCount, RelayOptions, payload_type, with_key,
 };
@@ -125,11 +125,11 @@ impl LinkOutlet {
         let index = taken.sent.out;
         let is_renumbered = packet.ids.is_some() && taken.sent.ids_offset != PictureIds::default();
         let sealed = if is_renumbered {
-            let (header_len, len) = write_packet(packet, taken, to, true, out)?;
+            let (header_len, len) = write_packet(packet, taken, to, Content::Padded, out)?;
             way.sealer.seal_rtp(index, header_len, len, out)
         } else {
             // It is encrypted from where it is, without a copy.
-            let header_len = write_head(packet, taken, to, true, out)?;
+            let header_len = write_head(packet, taken, to, Content::Padded, out)?;
             let tail = packet.padded_payload();
             way.sealer
                 .seal_rtp_with_tail(index, header_len, header_len, tail, out)
