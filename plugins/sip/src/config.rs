@@ -103,10 +103,10 @@ pub struct SipConfig {
     pub outgoing: Networks,
     /// The trunks that are set while the server runs.
     #[serde(skip)]
-    pub(crate) phone_trunks: PhoneTrunks,
+    pub phone_trunks: PhoneTrunks,
     /// Whether trunks may be set while the server runs.
     #[serde(skip)]
-    pub(crate) has_reception: bool,
+    pub has_reception: bool,
 }
 
 impl Default for SipConfig {

@@ -34,7 +34,7 @@ mod trunk;
 pub use config::{Listen, ListenTransport, SipConfig};
 pub use plugin::{Sip, SipError};
 pub use requests::Request;
-pub use trunk::TrunkConfig;
+pub use trunk::{PhoneTrunks, TrunkConfig};
 
 #[cfg(test)]
 mod tests;

@@ -94,10 +94,7 @@ impl Run {
         let mut is_active = false;
         let mut checks = interval(CHECKING);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let Some(mut selection) = self.select() else {
-                break;
-            };
+        while let Some(mut selection) = self.select() {
             if !is_active && !selection.tracks.is_empty() {
                 sleep(GATHERING).await;
                 let Some(again) = self.select() else { break };

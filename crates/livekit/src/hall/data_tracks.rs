@@ -124,6 +124,7 @@ mod tests {
         let mut expected: Vec<u8> = (0..20).collect();
         expected.splice(2..4, [0x0a, 0x0b]);
         assert_eq!(packet, expected);
-        assert_eq!(handle_of(&packet[..HEADER - 1]), None);
+        packet.truncate(HEADER - 1);
+        assert_eq!(handle_of(&packet), None);
     }
 }

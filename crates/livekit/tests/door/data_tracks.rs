@@ -122,7 +122,7 @@ async fn frames_go_to_those_who_subscribe_with_their_numbers() {
     let track = publish(&mut al, 7, "place").await;
     assert!(track.sid.starts_with("DTR_") && track.pub_handle == 7);
     let info = seen(&mut bo, "al", |it| !it.data_tracks.is_empty()).await;
-    assert_eq!(info.data_tracks, [track.clone()]);
+    assert_eq!(info.data_tracks, std::slice::from_ref(&track));
     let of = |handle| [(handle, format!("al {}", track.sid))];
     assert_eq!(handles(&mut cy).await, of(1));
     subscribe(&mut bo, &track.sid, true).await;

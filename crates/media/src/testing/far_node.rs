@@ -184,11 +184,9 @@ mod tests {
             assert_eq!(node.take(arrival, &[0x80; 40]), 0, "{arrival:?}");
         }
         assert_eq!(node.take(Arrival::Payload, &[0x10; 40]), 1);
-        let mut packet = vec![0x80, 110];
-        packet.resize(60, 0);
-        assert_eq!(node.take(Arrival::Packet, &packet), 1);
+        let packet = |pt| [&[0x80, pt][..], &[0; 58]].concat();
+        assert_eq!(node.take(Arrival::Packet, &packet(110)), 1);
         // Another payload type than that of the codec.
-        packet[1] = 96;
-        assert_eq!(node.take(Arrival::Packet, &packet), 0);
+        assert_eq!(node.take(Arrival::Packet, &packet(96)), 0);
     }
 }

@@ -33,7 +33,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub use config::TrunkConfig;
 pub(crate) use config::check;
-pub(crate) use numbers::PhoneTrunks;
+pub use numbers::PhoneTrunks;
 
 use crate::commands::Commands;
 use crate::config::SipConfig;

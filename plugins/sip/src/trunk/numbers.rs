@@ -29,7 +29,7 @@ impl Numbers {
 
 /// The trunks that are set now, for the decision where SIP may be sent; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PhoneTrunks(Arc<RwLock<Vec<TrunkConfig>>>);
+pub struct PhoneTrunks(Arc<RwLock<Vec<TrunkConfig>>>);
 
 /// Clones of one are equal.
 impl PartialEq for PhoneTrunks {

@@ -273,8 +273,8 @@ fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
     };
     let medium = kind.name();
     let suffix = match entry.encodings {
-        Encodings::Best | Encodings::Only(0) => String::new(),
-        Encodings::Only(n) => format!("_{}", n + 1),
+        Encodings::Best | Encodings::Only(0) | Encodings::Layers(0) => String::new(),
+        Encodings::Only(n) | Encodings::Layers(n) => format!("_{}", n + 1),
     };
     reply
         .with(&format!("{medium}_stream_id{suffix}"), forwarder.id)
