@@ -107,7 +107,7 @@ export class RoomPage<Listed extends ListedRoom> {
       query.set('room', String(room));
       query.delete('pin');
       history.replaceState(null, '', `?${query}`);
-      status(`In the room as ${lobby.name}; signalling over ${this.session.transport}.`);
+      status(`In the room as ${lobby.name}.`);
       parts.entered(lobby.describe(room));
       parts.stands?.(lobby.listedRoom(room) ?? {});
       void this.look();
@@ -191,7 +191,7 @@ export class RoomPage<Listed extends ListedRoom> {
         // The user has left meanwhile.
         if (!isWanted()) return void (await this.parts.leave().catch(() => {}));
         clearNotice();
-        status(`In the room as ${entrant.name}; signalling over ${this.session.transport}.`);
+        status(`In the room as ${entrant.name}.`);
       },
     });
     if (failure === undefined || !isWanted()) return;
