@@ -45,8 +45,9 @@ test('the echo test plots what was received and sent', FIREFOX, async ({ page })
   await page.goto('/echotest.html?codec=vp8&size=320x180');
   const heights = () =>
     page.getByTestId('figures').evaluate((list) => [...list.children].slice(0, 4).map((row) => Math.round(row.getBoundingClientRect().height)));
-  const before = await heights();
   await page.getByTestId('start').click();
+  await expect(page.getByTestId('figures')).toBeVisible();
+  const before = await heights();
   await mediaFlows(page, { audio: true, video: true });
   for (const plot of ['plot-bitrate-in', 'plot-bitrate-out']) {
     await expect.poll(() => points(page, plot), { message: plot }).toBeGreaterThan(1);

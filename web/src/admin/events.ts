@@ -22,6 +22,7 @@ const noiseBox = element<HTMLInputElement>('noise');
 /** The numbers of events with figures of media. */
 const MEDIA = 32;
 const STATISTICS = 3;
+const SERVER = 256;
 
 /** The newest is the last. */
 let kept: ServerEvent[] = [];
@@ -137,7 +138,8 @@ function drawAll(): void {
 function isNoise(event: ServerEvent): boolean {
   const body = event.event as Json | null;
   const data = body?.['data'] as Json | undefined;
-  return (event.type === MEDIA && event.subtype === STATISTICS) || body?.['admin_api'] === true || data?.['admin_api'] === true;
+  const isFigures = (event.type === MEDIA && event.subtype === STATISTICS) || (event.type === SERVER && body?.['status'] === 'update');
+  return isFigures || body?.['admin_api'] === true || data?.['admin_api'] === true;
 }
 
 function isWanted(event: ServerEvent): boolean {

@@ -509,7 +509,7 @@ async fn a_payload_type_means_the_same_on_all_m_lines() {
     let viewer = world.viewer(all).await;
     for line in [
         "a=fmtp:111 useinbandfec=1\r\n",
-        "a=fmtp:36 useinbandfec=1;stereo=1\r\n",
+        "a=fmtp:36 useinbandfec=1;stereo=1;sprop-stereo=1\r\n",
     ] {
         assert!(viewer.offer.contains(line), "{line}: {}", viewer.offer);
     }
