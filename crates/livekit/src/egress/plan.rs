@@ -58,11 +58,12 @@ fn of_room(request: &lk::RoomCompositeEgressRequest) -> Answer<Plan> {
         has_segments: !request.segment_outputs.is_empty(),
         has_images: !request.image_outputs.is_empty(),
     };
+    // SDKs name an output here and in the list, for older servers.
     match &request.output {
-        Some(Output::File(file)) => outputs.files.push(file),
-        Some(Output::Stream(stream)) => outputs.streams.push(stream),
+        Some(Output::File(file)) if outputs.files.is_empty() => outputs.files.push(file),
+        Some(Output::Stream(stream)) if outputs.streams.is_empty() => outputs.streams.push(stream),
         Some(Output::Segments(_)) => outputs.has_segments = true,
-        None => {}
+        Some(Output::File(_) | Output::Stream(_)) | None => {}
     }
     let encoding = match &request.options {
         Some(Options::Preset(preset)) => of_preset(*preset)?,
@@ -119,11 +120,12 @@ fn of_tracks(request: &lk::TrackCompositeEgressRequest) -> Answer<Plan> {
         has_segments: !request.segment_outputs.is_empty(),
         has_images: !request.image_outputs.is_empty(),
     };
+    // SDKs name an output here and in the list, for older servers.
     match &request.output {
-        Some(Output::File(file)) => outputs.files.push(file),
-        Some(Output::Stream(stream)) => outputs.streams.push(stream),
+        Some(Output::File(file)) if outputs.files.is_empty() => outputs.files.push(file),
+        Some(Output::Stream(stream)) if outputs.streams.is_empty() => outputs.streams.push(stream),
         Some(Output::Segments(_)) => outputs.has_segments = true,
-        None => {}
+        Some(Output::File(_) | Output::Stream(_)) | None => {}
     }
     let encoding = match &request.options {
         Some(Options::Preset(preset)) => of_preset(*preset)?,
