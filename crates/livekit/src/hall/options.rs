@@ -51,16 +51,8 @@ impl RoomOptions {
         self
     }
 
-    /// Takes over those options of a request for a room that exists which are set.
+    /// Takes over what a request for a room that exists may change. All else stays, as in LiveKit.
     pub(crate) fn update(&mut self, request: &CreateRoomRequest) {
-        set(&mut self.empty_timeout, request.empty_timeout);
-        set(&mut self.departure_timeout, request.departure_timeout);
-        if request.max_participants > 0 {
-            self.max_participants = request.max_participants;
-        }
-        if !request.metadata.is_empty() {
-            self.metadata.clone_from(&request.metadata);
-        }
         self.sync_streams |= request.sync_streams;
     }
 
