@@ -281,7 +281,8 @@ fn strangers_neither_flood_the_log_nor_write_lines_of_their_own() {
         let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
         assert!((100..290).contains(&count("room created")), "{log}");
         assert!(count("room destroyed") > 0, "{log}");
-        assert_eq!(count("log lines are left out"), 1, "{log}");
+        // It is said again every few seconds, while more is left out.
+        assert!((1..20).contains(&count("log lines are left out")), "{log}");
         assert_eq!((count("forged"), count("none")), (1, 1), "{log}");
         let is_plain =
             |c: char| c == '\n' || (!c.is_control() && !('\u{2028}'..='\u{202e}').contains(&c));
