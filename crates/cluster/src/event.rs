@@ -93,7 +93,7 @@ pub enum Event {
     Direct {
         /// The sender.
         from: NodeId,
-        /// What it is for.
+        /// The purpose, as the server numbers it.
         channel: u32,
         /// The content.
         payload: Bytes,
@@ -104,7 +104,7 @@ pub enum Event {
         node: NodeId,
         /// Its run.
         epoch: Epoch,
-        /// What it says of itself, if the bus has it.
+        /// Its record, if the bus has it.
         record: Option<Box<NodeRecord>>,
     },
     /// Nothing was heard of a node for 1 s.

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 /// The longest key in bytes.
 const LONGEST: usize = 512;
 
-/// What has a home: `room.<plugin>.<name>` or `stream.<name>`, with the name in base64url. Cheap to
+/// The key of a home: `room.<plugin>.<name>` or `stream.<name>`, with the name in base64url. Cheap to
 /// clone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HomeKey(Arc<str>);

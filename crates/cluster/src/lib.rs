@@ -1,9 +1,10 @@
 //! The nodes of a cluster: who is there, where each room is at home, and the control links between
 //! nodes.
 //!
-//! [`Cluster`] is a node with its edges: NATS, TLS and a task. [`Node`] is the state machine of one node, sans-IO: it takes events of the bus (a key-value store
-//! with revisions), events of links, demands of the server and a time, and returns requests to the
-//! bus, frames for links, events and the next deadline. See docs/architecture/cluster.md.
+//! [`Cluster`] is a node with its edges: NATS, TLS and a task. [`Node`] is its state machine without
+//! sockets and clock. It takes events of the bus (a key-value store with revisions) and of links,
+//! demands of the server and the time. It returns requests to the bus, frames for links, events and
+//! the next deadline. See docs/architecture/cluster.md.
 #![forbid(unsafe_code)]
 
 mod authority;

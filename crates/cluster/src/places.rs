@@ -9,6 +9,7 @@ use crate::event::Place as Told;
 use crate::id::{Epoch, NodeId, Revision};
 use crate::key::HomeKey;
 use crate::links::ConnId;
+use crate::record::HomeRecord;
 
 /// Why a home is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub(crate) struct Item {
     pub(crate) is_stale: bool,
 }
 
-/// What is open here, or at home here.
+/// A room or a stream that is open here, or at home here.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// Whether the server has it open.
@@ -82,6 +83,20 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Notes that another node is the home now. Nobody is registered there yet.
+    pub(crate) fn move_to(&mut self, home: &HomeRecord, revision: Revision) {
+        self.role = Role::There(There {
+            node: home.node.clone(),
+            epoch: home.epoch,
+            revision,
+            is_registered: false,
+            asked: None,
+        });
+        self.registered.clear();
+        self.absent.clear();
+        self.outdate(None);
+    }
+
     pub(crate) fn new(now: Instant) -> Self {
         Entry {
             is_open: false,

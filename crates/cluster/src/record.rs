@@ -63,7 +63,7 @@ pub enum NodeState {
 pub struct Load {
     /// The share of a core that the busiest media worker uses, 0 to 1.
     pub worker: f32,
-    /// What it sends, in Mbit/s.
+    /// The rate of all that it sends, in Mbit/s.
     pub mbps_out: f32,
     /// The longest delay of a turn of its workers in the last seconds, in ms.
     pub lateness_ms: f32,

@@ -109,7 +109,7 @@ pub enum Frame {
     },
     /// A message about no room.
     Direct {
-        /// What it is for.
+        /// The purpose, as the server numbers it.
         channel: u32,
         /// The content.
         payload: Bytes,

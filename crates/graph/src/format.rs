@@ -21,7 +21,7 @@ pub struct SourceFormat {
     pub messages: Option<Messages>,
     /// How much is kept for new sinks.
     pub keep: Option<KeyframeCache>,
-    /// What its receivers can see is reported, because it is sent only then.
+    /// The source is sent only while somebody can see it, so its worker reports the demand.
     pub on_demand: bool,
 }
 

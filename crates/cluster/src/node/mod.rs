@@ -82,7 +82,7 @@ pub enum Demand {
     Direct {
         /// To whom.
         to: NodeId,
-        /// What it is for.
+        /// The purpose, as the server numbers it.
         channel: u32,
         /// The content.
         payload: Bytes,

@@ -172,7 +172,7 @@ pub struct Sizes {
     pub links: usize,
     /// Homes of this node.
     pub homes: usize,
-    /// What is open on this node.
+    /// The number of rooms and streams that are open on this node.
     pub open: usize,
 }
 

@@ -10,7 +10,7 @@ use crate::event::{Event, Output, Place, Unplaced};
 use crate::id::{Epoch, NodeId, Revision};
 use crate::key::HomeKey;
 use crate::members::{Life, rank};
-use crate::places::{Purpose, Role, There};
+use crate::places::{Purpose, Role};
 use crate::record::HomeRecord;
 use crate::settings::WithoutBus;
 use crate::wire::{About, Frame};
@@ -169,16 +169,7 @@ impl Node {
             if matches!(entry.role, Role::Here(_)) && !has_given_it {
                 self.counters.yields += 1;
             }
-            entry.role = Role::There(There {
-                node: home.node.clone(),
-                epoch: home.epoch,
-                revision,
-                is_registered: false,
-                asked: None,
-            });
-            entry.registered.clear();
-            entry.absent.clear();
-            entry.outdate(None);
+            entry.move_to(home, revision);
         }
         if !entry.is_open {
             // It was kept for others only, and these go to the new home.
@@ -368,16 +359,7 @@ impl Node {
                 self.counters.handovers += 1;
                 // It is no yield, since this node has done it.
                 if let (Some(entry), Some(home)) = (self.places.get_mut(key), &record) {
-                    entry.role = Role::There(There {
-                        node: home.node.clone(),
-                        epoch: home.epoch,
-                        revision,
-                        is_registered: false,
-                        asked: None,
-                    });
-                    entry.registered.clear();
-                    entry.absent.clear();
-                    entry.outdate(None);
+                    entry.move_to(home, revision);
                 }
             }
             Purpose::End => {}

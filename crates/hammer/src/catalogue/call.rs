@@ -21,7 +21,7 @@ pub(super) struct Call<'a> {
     pub(super) extent: Extent,
     /// The servers that can be started.
     pub(super) found: Vec<(Peer, Found)>,
-    /// Those that cannot, with the reasons.
+    /// The servers that cannot be started, with the reasons.
     pub(super) not_found: Vec<(Peer, String)>,
     pub(super) jobs: Vec<Job>,
     pub(super) state: State,

@@ -7,7 +7,7 @@ use super::peers::Peer;
 pub(crate) struct Figure {
     /// Its name on the command line.
     pub(crate) name: &'static str,
-    /// What it shows.
+    /// The heading.
     pub(crate) title: &'static str,
     /// The evaluation that it is from.
     pub(crate) work: &'static Work,
