@@ -97,7 +97,7 @@ test('a call is rejected', async ({ context }) => {
   const [caller, own] = await user(context);
   await call(caller, name);
   await callee.getByTestId('reject').click();
-  await expect(caller.getByTestId('notice')).toContainText('Call rejected');
+  await expect(caller.getByTestId('notice')).toContainText(`${name} has declined the call.`);
   await expect(caller.getByTestId('status')).toHaveText(`Registered as ${own}.`);
   await expect(callee.getByTestId('status')).toHaveText(`Registered as ${name}.`);
 });

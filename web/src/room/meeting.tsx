@@ -300,8 +300,10 @@ function toggleFullScreen(): void {
 
 /** Keys work unless the user writes or is about to, or nobody is in the room. */
 function useKeys(actions: MeetingActions, sending: boolean, wanted: boolean): void {
+  // Read when a key is pressed: effects run later than what they follow is shown.
+  const on = useRef(wanted);
+  on.current = wanted;
   useEffect(() => {
-    if (!wanted) return;
     const keys: Record<string, () => void> = {
       m: () => (sending ? actions.toggleMute('audio') : actions.publish()),
       v: () => sending && actions.toggleMute('video'),
@@ -316,10 +318,10 @@ function useKeys(actions: MeetingActions, sending: boolean, wanted: boolean): vo
     const pressed = (event: KeyboardEvent): void => {
       const writes = event.target instanceof Element && event.target.closest('input, select, textarea');
       const away = document.getElementById('meeting')?.hidden;
-      if (writes || away || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+      if (!on.current || writes || away || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
       keys[event.key.toLowerCase()]?.();
     };
     document.addEventListener('keydown', pressed);
     return () => document.removeEventListener('keydown', pressed);
-  }, [actions, sending, wanted]);
+  }, [actions, sending]);
 }
