@@ -7,7 +7,7 @@ import { connect, inRoom, openSdk, seen, startLiveKit, token, type LiveKitServer
 const test = base.extend<{ stringIds: boolean; livekit: LiveKitServer; script: string }>({
   stringIds: false,
   livekit: async ({ stringIds }, use) => {
-    const server = await startLiveKit(`[server]\nstring_ids = ${stringIds}\n`);
+    const server = await startLiveKit(`[videoroom]\nstring_ids = ${stringIds}\n`);
     await use(server);
     expect(await server.stop()).toBe(0);
   },

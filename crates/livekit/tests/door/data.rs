@@ -181,3 +181,15 @@ async fn who_may_not_publish_data_is_not_heard() {
     eventually(|| !got(&world, bo).is_empty()).await;
     assert_eq!(got(&world, bo), ["_reliable cy: end"]);
 }
+
+#[tokio::test]
+async fn the_channels_of_the_server_are_open_once_the_subscriber_is_connected() {
+    let world = World::new().await;
+    let _al = world.join("al", "demo").await;
+    world.all_up().await;
+    let labels = || {
+        let opened = world.server.requested().opened.into_iter();
+        opened.map(|(_, label)| label).collect::<Vec<_>>()
+    };
+    eventually(|| labels() == ["_reliable", "_lossy", "_data_track"]).await;
+}

@@ -37,6 +37,11 @@ pub(crate) enum PeerCommand {
         mid: Mid,
         wanted: bool,
     },
+    /// Opens a data channel, if there is none with this label.
+    OpenData {
+        label: String,
+        options: DataOptions,
+    },
     SendData {
         message: DataMessage,
         /// The options of the channel, if it has to be opened.

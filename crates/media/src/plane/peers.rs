@@ -124,6 +124,11 @@ impl MediaPlane {
         self.send(peer, command);
     }
 
+    /// Opens a data channel, if there is none with this label.
+    pub fn open_data(&self, peer: PeerId, label: String, options: DataOptions) {
+        self.send(peer, PeerCommand::OpenData { label, options });
+    }
+
     /// Sends a message on the data channel with its label, and opens the channel if there is none.
     /// The message is dropped and counted if too many wait for the worker.
     pub fn send_data(&self, peer: PeerId, message: DataMessage) {

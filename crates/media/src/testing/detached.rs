@@ -33,6 +33,8 @@ pub struct Requested {
     pub talk: HashMap<TrackRef, TalkDetection>,
     /// The m-lines with speech measurement.
     pub speech: HashSet<TrackRef>,
+    /// The data channels that were opened, by their labels.
+    pub opened: Vec<(PeerId, String)>,
     /// The messages that were sent.
     pub data: Vec<(PeerId, DataMessage)>,
     /// The candidates that were added.

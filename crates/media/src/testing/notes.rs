@@ -79,6 +79,7 @@ fn note_peer(notes: &mut Requested, peer: PeerId, command: PeerCommand) {
                 false => notes.speech.remove(&track),
             };
         }
+        PeerCommand::OpenData { label, .. } => notes.opened.push((peer, label)),
         PeerCommand::SendData { message, .. } => notes.data.push((peer, message)),
         PeerCommand::AddCandidate(candidate) => notes.candidates.push((peer, candidate)),
         PeerCommand::SetOpaque => {

@@ -41,6 +41,9 @@ impl Worker {
             PeerCommand::MeasureSpeech { mid, wanted } => {
                 peers.measure_speech(TrackRef { peer: id, mid }, wanted);
             }
+            PeerCommand::OpenData { label, options } => {
+                self.open_data(id, &label, options, now);
+            }
             PeerCommand::SendData {
                 message,
                 options,
@@ -148,6 +151,21 @@ impl Worker {
         graph.attach_routes(id, peers);
         peers.negotiate_adaptation(slot, graph, now);
         self.relaying().prime_peer(slot, now);
+        self.peers.touch(slot);
+    }
+
+    /// Opens a data channel. An error is a mistake of the caller, or there are too many.
+    fn open_data(&mut self, id: PeerId, label: &str, options: DataOptions, now: Instant) {
+        let Some(slot) = self.peers.slot(id) else {
+            return;
+        };
+        let Some(peer) = self.peers.get_mut(slot) else {
+            return;
+        };
+        let transport = &mut peer.connection.transport;
+        if let Err(error) = transport.open_data(label, "", options, now) {
+            tracing::debug!(%error, label, "data channel not opened");
+        }
         self.peers.touch(slot);
     }
 
