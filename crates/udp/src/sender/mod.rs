@@ -148,6 +148,16 @@ impl SendBatch {
         self.arena.get_mut(self.used..end).unwrap_or_default()
     }
 
+    /// Flushes if less than `bytes` are left, so that datagrams of that size for one destination
+    /// leave as one message. More than half of the arena is not kept free.
+    #[inline]
+    pub fn keep_together(&mut self, bytes: usize, socket: &impl Outlet) {
+        let needed = bytes.min(self.arena.len() / 2) + DATAGRAM_BYTES;
+        if self.used + needed > self.arena.len() {
+            self.flush(socket);
+        }
+    }
+
     /// Returns whether it has to be flushed to make room.
     #[inline]
     pub fn is_full(&self) -> bool {

@@ -185,3 +185,26 @@ fn only_runs_of_the_destination_that_was_refused_are_cut_up() {
         [(0, 5, 1), (5, 5, 1), (10, 10, 2), (20, 5, 1), (25, 5, 1)]
     );
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "needs the network")]
+fn what_belongs_together_leaves_together() {
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let other = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let mut batch = SendBatch::new(16 << 10, 8, true);
+    let to = batch.destination(None, other.local());
+    let fill = |batch: &mut SendBatch, count| {
+        for _ in 0..count {
+            batch.room(&socket)[..1_000].fill(1);
+            batch.commit(1_000, &to);
+        }
+    };
+    fill(&mut batch, 10);
+    batch.keep_together(4_000, &socket);
+    assert!(!batch.is_empty(), "they fit beside the others");
+    batch.keep_together(5_000, &socket);
+    assert!(batch.is_empty());
+    fill(&mut batch, 2);
+    batch.keep_together(1 << 20, &socket);
+    assert!(!batch.is_empty(), "no arena is large enough for these");
+}

@@ -117,6 +117,13 @@ impl Network {
         Way::Udp(self.out.destination(from, to))
     }
 
+    /// Sends queued datagrams if `bytes` more would not fit beside them, so that a peer's share of a
+    /// frame leaves as one message.
+    #[inline]
+    pub(super) fn keep_together(&mut self, bytes: usize) {
+        self.out.keep_together(bytes, &self.socket);
+    }
+
     /// Returns room for a datagram.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [u8] {

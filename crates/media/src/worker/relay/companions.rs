@@ -16,6 +16,8 @@ use crate::worker::graph::Ready;
 
 /// The maximum number of sources that are relayed together.
 const COMPANIONS: usize = 8;
+/// The bytes by which a packet may grow when it is relayed: a longer header, and the tag.
+const GROWTH: usize = 48;
 
 impl Relaying<'_> {
     /// Relays the sources that are ready.
@@ -42,9 +44,12 @@ impl Relaying<'_> {
             fresh.push((*key, self.graph.take_packets(*key)));
         }
         let send_time = self.network.send_time(now);
+        let packets = fresh.iter().flat_map(|(_, packets)| packets);
+        let bytes: usize = packets.map(|packet| packet.data.len() + GROWTH).sum();
         let mut index = 0;
         loop {
             let mut any = false;
+            self.network.keep_together(bytes);
             for (key, packets) in &fresh {
                 if let Some(source) = self.graph.source(*key)
                     && let Some(slot) = source.routes.get(index).copied()
