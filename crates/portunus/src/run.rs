@@ -58,7 +58,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
-    Cluster(#[from] portunus_cluster::StartError),
+    Cluster(#[from] cluster::ClusterError),
     #[error(transparent)]
     Turn(#[from] portunus_turn::StartError),
     #[error("media.turn_ca: {0}")]
@@ -118,7 +118,7 @@ pub(crate) async fn run(
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
-        let cluster = ClusterNode::start(&config.cluster).await?;
+        let cluster = ClusterNode::start(&config.cluster, &media).await?;
         Ok::<_, RunError>((turn, plugins, cluster))
     };
     let (turn, plugins, cluster) = match started.await {
