@@ -11,7 +11,8 @@ use portunus_core::{ClusterStatus, ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
-use portunus_span::{Span, SpanOptions, rooms};
+use portunus_span::{LinkFigures, Span, SpanOptions, rooms};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
@@ -46,7 +47,7 @@ pub(crate) struct Server {
 }
 
 #[derive(Debug)]
-struct View(Cluster);
+struct View(Cluster, Span);
 
 impl ClusterView for View {
     fn degraded(&self) -> Option<String> {
@@ -60,7 +61,9 @@ impl ClusterView for View {
     fn status(&self) -> ClusterStatus<'_> {
         Box::pin(async {
             let status = self.0.status().await?;
-            serde_json::to_value(status).ok()
+            let mut status = serde_json::to_value(status).ok()?;
+            add_media(&mut status, &self.1.links());
+            Some(status)
         })
     }
 }
@@ -96,11 +99,11 @@ impl ClusterNode {
 
     /// Returns the node for the core.
     pub(crate) fn view(&self) -> Arc<dyn ClusterView> {
-        Arc::new(View(self.cluster.clone()))
+        Arc::new(View(self.cluster.clone(), self.span.clone()))
     }
 
-    pub(crate) fn metrics(&self) -> Arc<dyn MetricsSource> {
-        Arc::new(self.cluster.clone())
+    pub(crate) fn metrics(&self) -> [Arc<dyn MetricsSource>; 2] {
+        [Arc::new(self.cluster.clone()), Arc::new(self.span.clone())]
     }
 
     /// Lets the node know what the server does.
@@ -130,6 +133,19 @@ async fn follow(cluster: Cluster, server: Server) {
             cluster.demand(Demand::Drain(drains)).await;
         }
         cluster.demand(Demand::Load(load(&server.media))).await;
+    }
+}
+
+/// Adds what the media links carry to the links of a status.
+fn add_media(status: &mut Value, media: &[LinkFigures]) {
+    let links = status.get_mut("links").and_then(Value::as_array_mut);
+    for link in links.into_iter().flatten() {
+        let node = link.get("node").and_then(Value::as_str);
+        let figures = media.iter().find(|it| node == Some(it.node.as_str()));
+        let figures = figures.and_then(|it| serde_json::to_value(it).ok());
+        if let (Some(figures), Some(link)) = (figures, link.as_object_mut()) {
+            link.insert("media".to_owned(), figures);
+        }
     }
 }
 
