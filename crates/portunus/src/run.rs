@@ -58,7 +58,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
-    Cluster(#[from] portunus_cluster::StartError),
+    Cluster(#[from] cluster::ClusterError),
     #[error(transparent)]
     Turn(#[from] portunus_turn::StartError),
     #[error("media.turn_ca: {0}")]
@@ -120,7 +120,7 @@ pub(crate) async fn run(
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
-        let cluster = ClusterNode::start(&config.cluster).await?;
+        let cluster = ClusterNode::start(&config.cluster, &media).await?;
         Ok::<_, RunError>((turn, plugins, cluster))
     };
     let (turn, plugins, cluster) = match started.await {
@@ -153,7 +153,7 @@ pub(crate) async fn run(
         log.metrics(),
         Arc::new(ProcessMetrics(gateway.clone())),
     ];
-    metrics.extend(cluster.as_ref().map(ClusterNode::metrics));
+    metrics.extend(cluster.iter().flat_map(ClusterNode::metrics));
     let counted = door
         .clone()
         .map(|door| Arc::new(door) as Arc<dyn MetricsSource>);
