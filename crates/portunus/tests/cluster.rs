@@ -8,127 +8,17 @@
     reason = "a test fails by a panic"
 )]
 
+mod nodes;
 mod server;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use portunus_tests::free_port;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use server::{PATIENCE, Process, attach_to, get, metric, post, run};
-
-fn nats_server() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let program = cache.or_else(home)?.join("portunus/tools/nats-server");
-    if program.exists() {
-        return Some(program);
-    }
-    println!("skipped: there is no nats-server 2.11 (scripts/setup cluster)");
-    None
-}
-
-/// A nats-server with JetStream.
-fn nats(program: &Path, folder: &Path, port: u16) -> Process {
-    let mut command = Command::new(program);
-    let port = port.to_string();
-    command
-        .args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"])
-        .arg(folder);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Process(command.spawn().unwrap())
-}
-
-struct Node {
-    config: PathBuf,
-    port: u16,
-    running: Option<(Process, String)>,
-}
-
-impl Node {
-    fn new(folder: &Path, name: &str, bus: u16) -> Self {
-        let place = folder.join(name);
-        std::fs::create_dir(&place).unwrap();
-        let (http, admin, port) = (free_port(), free_port(), free_port());
-        let config = format!(
-            "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
-             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
-             [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\n\
-             [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
-             bind = [\"127.0.0.1\"]\nport = {port}\nurl = \"http://127.0.0.1:{http}/\"\n",
-            place.join("rec"),
-            place.join("cluster"),
-        );
-        let path = place.join("portunus.toml");
-        std::fs::write(&path, config).unwrap();
-        Node {
-            config: path,
-            port,
-            running: None,
-        }
-    }
-
-    fn start(&mut self) {
-        self.running = Some(run(&self.config));
-    }
-
-    fn api(&self) -> &str {
-        &self.running.as_ref().unwrap().1
-    }
-
-    fn command(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portunus"));
-        command
-            .arg("cluster")
-            .args(arguments)
-            .arg("--config")
-            .arg(&self.config);
-        command.output().unwrap()
-    }
-
-    fn says(&self, arguments: &[&str]) -> String {
-        let output = self.command(arguments);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {error}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
-
-    fn status(&self) -> Value {
-        serde_json::from_str(&self.says(&["status", "--json"])).unwrap()
-    }
-
-    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        let begin = Instant::now();
-        loop {
-            let status = self.status();
-            if holds(&status) {
-                return status;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{what}: {status:#}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn join_room(&self) {
-        let handle = attach_to(self.api(), "janus.plugin.videoroom");
-        let body = json!({ "request": "join", "ptype": "publisher", "room": 1234 });
-        post(
-            &handle,
-            &json!({ "janus": "message", "transaction": "t", "body": body }),
-        );
-    }
-}
-
-fn links_up(status: &Value) -> usize {
-    let links = status["links"].as_array().unwrap();
-    links.iter().filter(|link| link["state"] == "up").count()
-}
-
-fn path_of(api: &str, path: &str) -> String {
-    api.replace("/janus", path)
-}
+use nodes::{Node, links_up, nats, nats_server, path_of};
+use server::{PATIENCE, get, metric};
 
 #[test]
 fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {

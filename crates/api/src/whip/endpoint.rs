@@ -17,7 +17,7 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{SDP, Whip, busy, full, headers, retry_after, shown};
+use super::{SDP, Whip, busy, headers, retry_after, shown};
 use crate::WhipAuthorization;
 use crate::bodies::RequestBody;
 
@@ -48,7 +48,6 @@ impl Whip {
         headers: &HeaderMap,
         body: RequestBody,
     ) -> Result<Response, Problem> {
-        self.gateway.check_drain().map_err(|error| full(&error))?;
         let token = headers::bearer(headers)?;
         let asked = self.asked(kind, endpoint, requester, query, token)?;
         if !headers::accepts_sdp(headers) {

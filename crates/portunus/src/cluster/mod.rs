@@ -3,12 +3,13 @@
 mod command;
 mod rooms;
 mod table;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load, StartError};
-use portunus_core::{ClusterStatus, ClusterView, Gateway};
+use portunus_core::{ClusterView, Gateway};
 use portunus_media::MediaPlane;
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
@@ -17,6 +18,7 @@ use tokio::time::interval;
 
 pub(crate) use command::Command;
 use rooms::OpenRooms;
+use view::View;
 
 /// How often the rooms, the load and the drain of the server are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -36,26 +38,6 @@ pub(crate) struct Server {
     pub(crate) rooms: Rooms,
 }
 
-#[derive(Debug)]
-struct View(Cluster);
-
-impl ClusterView for View {
-    fn degraded(&self) -> Option<String> {
-        self.0.degraded()
-    }
-
-    fn least_loaded(&self) -> Option<String> {
-        self.0.least_loaded()
-    }
-
-    fn status(&self) -> ClusterStatus<'_> {
-        Box::pin(async {
-            let status = self.0.status().await?;
-            serde_json::to_value(status).ok()
-        })
-    }
-}
-
 impl ClusterNode {
     /// Starts the node, if the server is one.
     pub(crate) async fn start(config: &ClusterConfig) -> Result<Option<Self>, StartError> {
@@ -69,7 +51,7 @@ impl ClusterNode {
 
     /// Returns the node for the core.
     pub(crate) fn view(&self) -> Arc<dyn ClusterView> {
-        Arc::new(View(self.cluster.clone()))
+        Arc::new(View::new(self.cluster.clone()))
     }
 
     pub(crate) fn metrics(&self) -> Arc<dyn MetricsSource> {

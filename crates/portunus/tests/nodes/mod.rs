@@ -1,0 +1,162 @@
+//! Processes as nodes of a cluster, with a real nats-server. Tests are skipped with a message where
+//! none of 2.11 or newer is installed.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use portunus_tests::free_port;
+use serde_json::{Value, json};
+
+use crate::server::{PATIENCE, Process, attach_to, post, run};
+
+pub fn nats_server() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let program = cache.or_else(home)?.join("portunus/tools/nats-server");
+    if program.exists() {
+        return Some(program);
+    }
+    println!("skipped: there is no nats-server 2.11 (scripts/setup cluster)");
+    None
+}
+
+/// A nats-server with JetStream.
+pub fn nats(program: &Path, folder: &Path, port: u16) -> Process {
+    let mut command = Command::new(program);
+    let port = port.to_string();
+    command
+        .args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"])
+        .arg(folder);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Process(command.spawn().unwrap())
+}
+
+/// A node, which runs once it is started.
+pub struct Node {
+    pub name: String,
+    pub config: PathBuf,
+    pub port: u16,
+    admin: u16,
+    pub running: Option<(Process, String)>,
+}
+
+impl Node {
+    pub fn new(folder: &Path, name: &str, bus: u16) -> Self {
+        Self::with(folder, name, bus, "", "")
+    }
+
+    /// A node with `section` at the end of its configuration, and `keys` in the section `[cluster]`.
+    pub fn with(folder: &Path, name: &str, bus: u16, keys: &str, section: &str) -> Self {
+        let place = folder.join(name);
+        std::fs::create_dir(&place).unwrap();
+        let (http, admin, port) = (free_port(), free_port(), free_port());
+        let config = format!(
+            "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
+             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
+             [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\n\
+             [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
+             bind = [\"127.0.0.1\"]\nport = {port}\nurl = \"http://127.0.0.1:{http}/\"\n{keys}{section}",
+            place.join("rec"),
+            place.join("cluster"),
+        );
+        let path = place.join("portunus.toml");
+        std::fs::write(&path, config).unwrap();
+        Node {
+            name: name.to_owned(),
+            config: path,
+            port,
+            admin,
+            running: None,
+        }
+    }
+
+    pub fn start(&mut self) {
+        self.running = Some(run(&self.config));
+    }
+
+    pub fn api(&self) -> &str {
+        &self.running.as_ref().unwrap().1
+    }
+
+    /// Returns the URL of its server for clients.
+    pub fn url(&self) -> &str {
+        self.api().strip_suffix("janus").unwrap()
+    }
+
+    /// Returns the answer of its Admin API.
+    pub fn admin(&self, request: &Value) -> Value {
+        post(&format!("http://127.0.0.1:{}/admin", self.admin), request)
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portunus"));
+        command
+            .arg("cluster")
+            .args(arguments)
+            .arg("--config")
+            .arg(&self.config);
+        command.output().unwrap()
+    }
+
+    pub fn says(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.says(&["status", "--json"])).unwrap()
+    }
+
+    pub fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let status = self.status();
+            if holds(&status) {
+                return status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what}: {status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    pub fn join_room(&self) {
+        let handle = attach_to(self.api(), "janus.plugin.videoroom");
+        let body = json!({ "request": "join", "ptype": "publisher", "room": 1234 });
+        post(
+            &handle,
+            &json!({ "janus": "message", "transaction": "t", "body": body }),
+        );
+    }
+}
+
+pub fn links_up(status: &Value) -> usize {
+    let links = status["links"].as_array().unwrap();
+    links.iter().filter(|link| link["state"] == "up").count()
+}
+
+pub fn path_of(api: &str, path: &str) -> String {
+    api.replace("/janus", path)
+}
+
+/// Starts nodes of one cluster, and waits until each has a link to all others. The first one makes
+/// the certificates.
+pub fn start_all(nodes: &mut [Node]) {
+    let (first, others) = nodes.split_first_mut().unwrap();
+    first.says(&["init"]);
+    first.start();
+    let address = format!("127.0.0.1:{}", first.port);
+    for node in others {
+        let invitation = first.says(&["invite", &node.name, "--address", &address]);
+        node.says(&["join", &invitation]);
+        node.start();
+    }
+    for node in nodes.iter() {
+        node.until("links", |status| {
+            links_up(status) + 1 == nodes.len() && status["confirmed"] == true
+        });
+    }
+}
