@@ -12,8 +12,10 @@ use crate::authority::Folder;
 use crate::id::NodeId;
 use crate::settings::WithoutBus;
 
-/// The port of control links.
+/// The port of control links (TCP), and the first one of media links (UDP).
 const PORT: u16 = 7900;
+/// The most that may be sent to another node, in Mbit/s.
+const MAX_MBPS: u64 = 1_000_000;
 
 /// What stands for the name of the node in its URLs.
 pub(crate) const NAME: &str = "{name}";
@@ -56,6 +58,11 @@ pub struct NodeConfig {
     pub bind: Vec<IpAddr>,
     /// The port for other nodes (TCP).
     pub port: u16,
+    /// The first port for media of other nodes (UDP): that of worker 0. The other workers have the
+    /// next ones. 0 means any free ones.
+    pub media_port: u16,
+    /// The most that is sent to another node, in Mbit/s. 0 means no limit.
+    pub max_mbps: u64,
     /// The addresses at which other nodes reach this one. Empty means the one that leads to the
     /// bus.
     pub announced: Vec<IpAddr>,
@@ -85,6 +92,8 @@ impl Default for NodeConfig {
             folder: "/var/lib/portunus/cluster".into(),
             bind: Vec::new(),
             port: PORT,
+            media_port: PORT,
+            max_mbps: 0,
             announced: Vec::new(),
             region: String::new(),
             url: None,
@@ -100,6 +109,27 @@ impl ClusterConfig {
     /// Returns whether this server is a node of a cluster.
     pub fn is_on(&self) -> bool {
         self.node.bus.is_some()
+    }
+
+    /// Returns the local address for media of other nodes.
+    pub fn media_address(&self) -> IpAddr {
+        self.local_address()
+    }
+
+    /// Returns the addresses for media as other nodes reach them, of those that are bound.
+    pub fn announced_media(&self, bound: &[SocketAddr]) -> Vec<SocketAddr> {
+        let announced = self.node.announced.first();
+        let reached = |bound: &SocketAddr| {
+            let ip = announced.copied().unwrap_or(bound.ip());
+            SocketAddr::new(ip, bound.port())
+        };
+        bound.iter().map(reached).collect()
+    }
+
+    /// Returns the limit of what is sent to another node, in bit/s.
+    pub fn max_bps(&self) -> Option<u64> {
+        let limit = self.node.max_mbps.saturating_mul(1_000_000);
+        (limit > 0).then_some(limit)
     }
 
     /// Returns the addresses at which other nodes reach this one.
@@ -141,12 +171,15 @@ impl Configuration for ClusterConfig {
                 section.check(&["name"], NodeId::new(&node.name).map(drop));
             }
             section.listens("port", Protocol::Tcp, &node.bind, node.port..=node.port);
+            let media = node.media_port;
+            section.listens("media_port", Protocol::Udp, &node.bind, media..=media);
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_right = (1..=64).contains(&node.prefix.len()) && node.prefix.chars().all(allowed);
         let text = "expected 1 to 64 letters, digits, hyphens and underscores";
         section.require(&["prefix"], is_right, text);
         section.range("replicas", node.replicas, 0..=5);
+        section.range("max_mbps", node.max_mbps, 0..=MAX_MBPS);
         for (key, url, schemes) in [
             ("url", &node.url, HTTP),
             ("websocket_url", &node.websocket_url, WEBSOCKET),

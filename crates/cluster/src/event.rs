@@ -107,6 +107,11 @@ pub enum Event {
         /// Its record, if the bus has it.
         record: Option<Box<NodeRecord>>,
     },
+    /// The connection to a node that was not lost has been replaced: messages may be missing.
+    NodeResumed {
+        /// The node.
+        node: NodeId,
+    },
     /// Nothing was heard of a node for 1 s.
     NodeSuspect {
         /// The node.

@@ -69,6 +69,12 @@ pub trait Plugin: Send + Sync + 'static {
 /// All calls come from one task, one after the other, and must not block. Long work belongs in a
 /// task of its own, which answers through a clone of the [`Handle`].
 pub trait PluginHandle: Send {
+    /// Returns work that has to be done before [`PluginHandle::message`] gets a request with this
+    /// body. Other requests to the handle wait for it.
+    fn prepare(&self, _body: &Map<String, Value>) -> Option<Preparation> {
+        None
+    }
+
     /// Handles a request of the client. Events that are pushed before this returns reach the client
     /// after its reply.
     fn message(&mut self, message: Message) -> Reply;
@@ -124,6 +130,9 @@ pub enum Reply {
     /// The request is refused with error 462 and this text.
     Error(String),
 }
+
+/// Work before a request is handled.
+pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A result that takes time.
 pub struct Later(Pin<Box<dyn Future<Output = Value> + Send>>);

@@ -382,6 +382,9 @@ impl Door {
         if self.census().1 >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
+        if let Some(preparation) = self.rooms.prepare(&admitted.room) {
+            preparation.await;
+        }
         let makes = self.makes_rooms(&admitted);
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;

@@ -20,6 +20,7 @@ use portunus_livekit::LiveKit;
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
+use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
 use portunus_turn::Turn;
 
@@ -58,7 +59,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     Transport(#[from] StartError),
     #[error(transparent)]
-    Cluster(#[from] portunus_cluster::StartError),
+    Cluster(#[from] cluster::ClusterError),
     #[error(transparent)]
     Turn(#[from] portunus_turn::StartError),
     #[error("media.turn_ca: {0}")]
@@ -97,6 +98,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
+    let mountpoints = Mountpoints::default();
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -115,10 +117,11 @@ pub(crate) async fn run(
             services: Services::default()
                 .with(audio.clone())
                 .with(rooms.clone())
+                .with(mountpoints.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
-        let cluster = ClusterNode::start(&config.cluster).await?;
+        let cluster = ClusterNode::start(&config.cluster, &media).await?;
         Ok::<_, RunError>((turn, plugins, cluster))
     };
     let (turn, plugins, cluster) = match started.await {
@@ -178,6 +181,7 @@ pub(crate) async fn run(
             gateway: gateway.clone(),
             media: media.clone(),
             rooms,
+            mountpoints,
         })
     });
     if let Some(discovery) = discovery {

@@ -13,10 +13,9 @@ mod server;
 
 use std::time::Instant;
 
-use portunus_tests::free_port;
 use serde_json::{Value, json};
 
-use nodes::{Node, nats, nats_server, start_all};
+use nodes::{Node, Site};
 use server::{PATIENCE, attach_to, get, post, response};
 
 /// Returns the next event of the session of a handle.
@@ -45,19 +44,11 @@ fn watch(node: &Node) -> String {
 
 #[test]
 fn clients_of_a_drained_node_are_told_another_one_until_that_is_undone() {
-    let Some(program) = nats_server() else {
+    let websocket = "websocket_url = \"ws://{name}.example.org\"\n";
+    let Some(site) = Site::with(&[("a", ""), ("b", websocket)]) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
-    let _bus = nats(&program, &folder.path().join("nats"), port);
-    let websocket = "websocket_url = \"ws://b.example.org\"\n";
-    let mut nodes = [
-        Node::new(folder.path(), "a", port),
-        Node::with(folder.path(), "b", port, websocket, ""),
-    ];
-    start_all(&mut nodes);
-    let [a, b] = &nodes;
+    let [a, b] = &site.nodes[..] else { unreachable!() };
     let handle = attach_to(a.api(), "janus.plugin.echotest");
 
     let drained = a.admin(&json!({ "janus": "drain", "transaction": "t", "deadline": 600 }));

@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use portunus_tests::{Peer, free_port};
+use portunus_tests::Peer;
 use serde_json::{Value, json};
 
-use nodes::{Node, nats, nats_server, start_all};
-use server::{PATIENCE, Process, ask, attach, get, post, response};
+use nodes::{Node, Site};
+use server::{PATIENCE, ask, attach, get, post, response};
 
 /// Sends audio and video with a keyframe in each packet, until it is dropped.
 struct Sender {
@@ -65,32 +65,6 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// A nats-server and two nodes with links to each other.
-struct World {
-    _bus: Process,
-    a: Node,
-    b: Node,
-    _folder: tempfile::TempDir,
-}
-
-impl World {
-    fn start() -> Option<Self> {
-        let program = nats_server()?;
-        let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
-        let bus = nats(&program, &folder.path().join("nats"), port);
-        let mut nodes = ["a", "b"].map(|name| Node::new(folder.path(), name, port));
-        start_all(&mut nodes);
-        let [a, b] = nodes;
-        Some(World {
-            _bus: bus,
-            a,
-            b,
-            _folder: folder,
-        })
     }
 }
 
@@ -181,8 +155,10 @@ fn crossed(node: &Node) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
-    let Some(world) = World::start() else { return };
-    let World { a, b, .. } = &world;
+    let Some(site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = &site.nodes[..] else { unreachable!() };
     let _sender = Sender::start(create(a, 7, "of a"));
     let entry = listed(b, 7, |entry| {
         entry.is_some_and(|entry| entry["media"][0]["age_ms"] == 0)
@@ -233,14 +209,14 @@ async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn viewers_learn_that_the_node_of_their_mountpoint_has_died() {
-    let Some(mut world) = World::start() else {
+    let Some(mut site) = Site::start(&["a", "b"]) else {
         return;
     };
-    let _sender = Sender::start(create(&world.a, 7, "of a"));
-    listed(&world.b, 7, |entry| entry.is_some());
-    let (handle, mut peer) = watch(&world.b, 7).await;
+    let _sender = Sender::start(create(&site.nodes[0], 7, "of a"));
+    listed(&site.nodes[1], 7, |entry| entry.is_some());
+    let (handle, mut peer) = watch(&site.nodes[1], 7).await;
     sees(&mut peer).await;
-    world.a.running = None;
+    site.nodes[0].running = None;
     loop {
         let event = next_event(&handle);
         let status = &event["plugindata"]["data"]["result"]["status"];
@@ -249,13 +225,15 @@ async fn viewers_learn_that_the_node_of_their_mountpoint_has_died() {
         }
         assert_eq!(event["janus"], "event", "{event}");
     }
-    listed(&world.b, 7, |entry| entry.is_none());
+    listed(&site.nodes[1], 7, |entry| entry.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mountpoint_of_the_node_itself_hides_that_of_another_one() {
-    let Some(world) = World::start() else { return };
-    let World { a, b, .. } = &world;
+    let Some(site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = &site.nodes[..] else { unreachable!() };
     create(b, 8, "of b");
     create(a, 8, "of a");
     create(a, 9, "marks that a has told all before");

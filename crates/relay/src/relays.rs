@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use portunus_media::{DemandReports, IngestId, MediaPlane, NodeLinkId, NodeLinkStats, SourceRef};
+use portunus_media::{DemandReports, IngestId, MediaPlane, NodeLinkKey, NodeLinkStats, SourceRef};
 use tokio::sync::Notify;
 
 use crate::state::{Event, FarNodeId, FarNodeOptions, State};
@@ -161,10 +161,20 @@ impl Relays {
         }
     }
 
-    /// Returns the link with a node, to change its keys
-    /// ([`MediaPlane::set_node_link_key`]).
-    pub fn link(&self, node: FarNodeId) -> Option<NodeLinkId> {
-        self.lock().link(node)
+    /// Returns the next event if there is one. The task that calls [`Relays::next_event`] calls
+    /// it.
+    pub fn poll_event(&self) -> Option<Event> {
+        self.lock().poll_event()
+    }
+
+    /// Replaces the key of what comes from a node ([`MediaPlane::set_node_link_key`]).
+    pub fn set_key(&self, node: FarNodeId, number: u32, key: &NodeLinkKey) {
+        self.lock().set_key(node, number, key);
+    }
+
+    /// Replaces the key of what goes to a node ([`MediaPlane::use_node_link_key`]).
+    pub fn use_key(&self, node: FarNodeId, number: u32, key: &NodeLinkKey) {
+        self.lock().use_key(node, number, key);
     }
 
     /// Returns what the link with a node has carried.

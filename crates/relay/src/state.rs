@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Instant;
 
 use portunus_media::{
-    Demand, DemandReports, IngestId, MediaPlane, NodeLinkId, NodeLinkOptions, NodeLinkStats,
-    SourceRef,
+    Demand, DemandReports, IngestId, MediaPlane, NodeLinkId, NodeLinkKey, NodeLinkOptions,
+    NodeLinkStats, SourceRef,
 };
 
 use crate::far_node::FarNodeState;
@@ -265,9 +265,22 @@ impl State {
         }
     }
 
-    /// Returns the link with a node, to change its keys.
-    pub fn link(&self, node: FarNodeId) -> Option<NodeLinkId> {
+    fn link(&self, node: FarNodeId) -> Option<NodeLinkId> {
         Some(self.nodes.get(&node)?.link.id())
+    }
+
+    /// Replaces the key of what comes from a node.
+    pub fn set_key(&self, node: FarNodeId, number: u32, key: &NodeLinkKey) {
+        if let Some(link) = self.link(node) {
+            self.media.set_node_link_key(link, number, key);
+        }
+    }
+
+    /// Replaces the key of what goes to a node.
+    pub fn use_key(&self, node: FarNodeId, number: u32, key: &NodeLinkKey) {
+        if let Some(link) = self.link(node) {
+            self.media.use_node_link_key(link, number, key);
+        }
     }
 
     /// Returns what the link with a node has carried.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time, with_admin_key};
 
+use tokio::sync::watch;
+
 use crate::guesses::Guesses;
 use crate::registry::Registry;
 use crate::waiting::Waiting;
@@ -164,6 +166,12 @@ impl<R: Resource> Resources<R> {
     /// Returns all of them, in the order of creation.
     pub fn all(&self) -> Vec<Arc<R>> {
         self.registry.all()
+    }
+
+    /// Returns a receiver that sees when resources were made or removed. Changes that follow each
+    /// other closely may be seen as one.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.registry.changes()
     }
 
     /// Makes the operator the owner of a resource that has become permanent.

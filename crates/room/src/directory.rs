@@ -1,7 +1,10 @@
 //! The rooms of a server, for doors that do not keep them.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+
+use tokio::sync::watch;
 
 use crate::{Room, RoomSettings};
 
@@ -25,6 +28,10 @@ pub trait Directory: fmt::Debug + Send + Sync {
 
     /// Returns all rooms with their names.
     fn list(&self) -> Vec<(String, Arc<Room>)>;
+
+    /// Returns a receiver that sees when rooms were made or removed. Changes that follow each other
+    /// closely may be seen as one.
+    fn changes(&self) -> watch::Receiver<()>;
 }
 
 /// The reason why a room cannot be made.
@@ -38,19 +45,49 @@ pub enum CreateError {
     Refused(String),
 }
 
-/// The place where the keeper of the rooms puts its [`Directory`]; cheap to clone.
+/// The other nodes of a cluster, which have the same rooms.
+pub trait OtherNodes: fmt::Debug + Send + Sync {
+    /// Makes a room known here as the other nodes have it, with its participants there. Ends
+    /// without that after a second.
+    fn prepare(&self, name: &str) -> Preparation;
+}
+
+/// The work before a client can join a room.
+pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The place where the keeper of the rooms puts its [`Directory`], and a cluster its
+/// [`OtherNodes`]; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Rooms(Arc<OnceLock<Arc<dyn Directory>>>);
+pub struct Rooms(Arc<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    directory: OnceLock<Arc<dyn Directory>>,
+    others: OnceLock<Arc<dyn OtherNodes>>,
+}
 
 impl Rooms {
     /// Sets the directory. The first one stays.
     pub fn set(&self, directory: Arc<dyn Directory>) {
         // A server has one keeper of rooms.
-        let _ = self.0.set(directory);
+        let _ = self.0.directory.set(directory);
     }
 
     /// Returns the directory, or `None` if no part of the server keeps rooms.
     pub fn get(&self) -> Option<&Arc<dyn Directory>> {
-        self.0.get()
+        self.0.directory.get()
+    }
+
+    /// Sets the other nodes, if the server is one of a cluster.
+    pub fn set_others(&self, others: Arc<dyn OtherNodes>) {
+        // A server is a node of one cluster.
+        let _ = self.0.others.set(others);
+    }
+
+    /// Returns the work before a client can join the room that is called `name`, or `None` if there
+    /// is none.
+    pub fn prepare(&self, name: &str) -> Option<Preparation> {
+        let others = self.0.others.get()?;
+        Some(others.prepare(name))
     }
 }

@@ -71,7 +71,7 @@ mod speakers;
 mod subscription;
 
 pub use connection::{Connection, RecordedClient};
-pub use directory::{CreateError, Directory, Rooms};
+pub use directory::{CreateError, Directory, OtherNodes, Preparation, Rooms};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{

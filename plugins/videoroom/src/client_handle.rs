@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use portunus_core::{
     Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle,
-    PluginRequest, Reply,
+    PluginRequest, Preparation, Reply,
 };
 use portunus_resources::{Asker, Id, Maker, RoomContent};
 use portunus_room::{
     self as room, Configured, Join, Outcome, Permissions, PersonId, Room as Conference, State,
     Switch,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 use crate::messages::Show;
@@ -414,6 +414,19 @@ impl ClientHandle {
 }
 
 impl PluginHandle for ClientHandle {
+    fn prepare(&self, body: &Map<String, Value>) -> Option<Preparation> {
+        let fields = Fields(body);
+        let name = fields.required_string("request").ok()?;
+        let begins = Asked::<Participation>::named(name).is_some_and(Asked::begins);
+        // Who is in the room is the answer, or is named.
+        let names = ["listparticipants", "kick", "moderate"].contains(&name);
+        if !begins && !names {
+            return None;
+        }
+        let room = self.shared.rooms.ids().required(fields, "room").ok()?;
+        self.shared.places.prepare(&room.to_string())
+    }
+
     fn message(&mut self, message: Message) -> Reply {
         let subscribed = match &self.role {
             Role::Subscriber(room) if message.offer.is_some() => Some(room.conference.clone()),

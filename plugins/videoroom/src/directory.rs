@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use portunus_resources::{AllowedTokens, Id, Ids, Maker, RoomContent};
 use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings};
+use tokio::sync::watch;
 
 use crate::options::{DoorOptions, RoomOptions};
 use crate::refusal::Refusal;
@@ -86,6 +87,14 @@ impl Directory for RoomDirectory {
     fn has_numbers(&self) -> bool {
         let shared = self.0.upgrade();
         shared.is_some_and(|shared| shared.rooms.ids() == Ids::Numbers)
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        match self.0.upgrade() {
+            Some(shared) => shared.rooms.changes(),
+            // It is closed, as the plugin has ended.
+            None => watch::channel(()).1,
+        }
     }
 
     fn list(&self) -> Vec<(String, Arc<Conference>)> {

@@ -34,7 +34,13 @@ impl VideoRoom {
         media: MediaPlane,
         recorder: Recorder,
     ) -> Result<Self, SavedError> {
-        Self::watched(config, media, recorder, &EventBus::default())
+        Self::watched(
+            config,
+            media,
+            recorder,
+            &EventBus::default(),
+            Rooms::default(),
+        )
     }
 
     /// Starts the plugin, with `events` for the observers of the server.
@@ -43,8 +49,9 @@ impl VideoRoom {
         media: MediaPlane,
         recorder: Recorder,
         events: &EventBus,
+        places: Rooms,
     ) -> Result<Self, SavedError> {
-        let shared = Shared::start(config, media, recorder, events)?;
+        let shared = Shared::start(config, media, recorder, events, places)?;
         Ok(VideoRoom {
             shared: Arc::new(shared),
         })
@@ -64,12 +71,12 @@ impl ConfiguredPlugin for VideoRoom {
             outgoing: context.outgoing,
             ..config
         };
-        let plugin = VideoRoom::watched(config, context.media, context.recorder, &context.events)?;
         // Tests start it without a server around it.
-        if let Ok(rooms) = context.services.get::<Rooms>() {
-            let shared = Arc::downgrade(&plugin.shared);
-            rooms.set(Arc::new(RoomDirectory(shared)));
-        }
+        let rooms = context.services.get::<Rooms>().cloned().unwrap_or_default();
+        let (media, recorder) = (context.media, context.recorder);
+        let plugin = VideoRoom::watched(config, media, recorder, &context.events, rooms.clone())?;
+        let shared = Arc::downgrade(&plugin.shared);
+        rooms.set(Arc::new(RoomDirectory(shared)));
         Ok(plugin)
     }
 

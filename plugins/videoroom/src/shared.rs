@@ -7,7 +7,7 @@ use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_resources::{AllowedTokens, Id, Maker, Reloadable, Resources, SavedError};
-use portunus_room::{FileNames, Room as Conference, Setup};
+use portunus_room::{FileNames, Room as Conference, Rooms, Setup};
 
 use crate::client::Watchers;
 use crate::config::{ConfiguredRoom, VideoRoomConfig};
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     /// The events that no client has caused.
     events: PluginEvents,
     pub(crate) rooms: Resources<Room>,
+    /// Where other nodes of a cluster are found.
+    pub(crate) places: Rooms,
 }
 
 impl Shared {
@@ -39,6 +41,7 @@ impl Shared {
         media: MediaPlane,
         recorder: Recorder,
         events: &EventBus,
+        places: Rooms,
     ) -> Result<Self, SavedError> {
         let (rooms, first) = Resources::start(config.resource_keys(), config.rooms)?;
         let shared = Shared {
@@ -48,6 +51,7 @@ impl Shared {
             recorder,
             events: events.of_plugin(PACKAGE),
             rooms,
+            places,
         };
         for room in first {
             if let Err(error) = shared.make_saved(room) {

@@ -221,14 +221,16 @@ impl Node {
         link.up_since = Some(now);
         link.is_suspect = false;
         let was_lost = std::mem::replace(&mut link.is_lost, false);
-        if was_lost {
-            let record = self.members.get(node).map(|it| Box::new(it.record.clone()));
-            self.outputs.push_back(Output::Event(Event::NodeUp {
-                node: node.clone(),
+        let node_id = node.clone();
+        let event = match was_lost {
+            true => Event::NodeUp {
+                node: node_id,
                 epoch,
-                record,
-            }));
-        }
+                record: self.members.get(node).map(|it| Box::new(it.record.clone())),
+            },
+            false => Event::NodeResumed { node: node_id },
+        };
+        self.outputs.push_back(Output::Event(event));
         self.relink(node, now);
     }
 

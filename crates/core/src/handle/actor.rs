@@ -186,6 +186,11 @@ impl Actor {
         members: &Map<String, Value>,
         client: &Client,
     ) -> Result<Value, ApiError> {
+        let body = Fields(members).required_object("body");
+        let preparation = body.ok().and_then(|body| self.plugin.prepare(body));
+        if let Some(preparation) = preparation {
+            preparation.await;
+        }
         self.handle.hold();
         let body = Fields(members).required_object("body")?.clone();
         let jsep = match RawJsep::read(members)? {

@@ -1,6 +1,7 @@
 //! A PeerConnection of a participant, as a room sees it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use livekit_protocol::{
     DisconnectReason, LeaveRequest, MuteTrackRequest, leave_request, participant_info,
@@ -86,6 +87,11 @@ impl Connection for Peer {
 }
 
 impl Client for Peer {
+    fn wanted(&self) {
+        self.member.is_unbalanced.store(true, Ordering::Release);
+        self.member.wake.notify_one();
+    }
+
     fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {
         let (member, state) = (&self.member, told.room);
         match told.notice {

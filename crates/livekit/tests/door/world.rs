@@ -23,6 +23,7 @@ use portunus_room::{
 use prost::Message as _;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -91,6 +92,10 @@ impl Directory for Halls {
 
     fn has_numbers(&self) -> bool {
         true
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        watch::channel(()).1
     }
 
     fn list(&self) -> Vec<(String, Arc<Room>)> {

@@ -1,26 +1,27 @@
 //! The server as a node of a cluster.
 
 mod command;
-mod rooms;
+mod mountpoints;
 mod table;
 mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load, StartError};
+use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load};
 use portunus_core::{ClusterView, Gateway};
-use portunus_media::MediaPlane;
+use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
+use portunus_span::{Span, SpanOptions, rooms};
+use portunus_streaming::Mountpoints;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
 pub(crate) use command::Command;
-use rooms::OpenRooms;
 use view::View;
 
-/// How often the rooms, the load and the drain of the server are looked at.
+/// How often the load and the drain of the server are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The node of this server.
@@ -28,6 +29,16 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct ClusterNode {
     cluster: Cluster,
     events: mpsc::Receiver<Event>,
+    span: Span,
+}
+
+/// The node cannot start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClusterError {
+    #[error(transparent)]
+    Start(#[from] portunus_cluster::StartError),
+    #[error("cluster.media_port: {0}")]
+    Media(#[from] MediaError),
 }
 
 /// What the node looks at.
@@ -36,17 +47,36 @@ pub(crate) struct Server {
     pub(crate) gateway: Gateway,
     pub(crate) media: MediaPlane,
     pub(crate) rooms: Rooms,
+    pub(crate) mountpoints: Mountpoints,
 }
 
 impl ClusterNode {
     /// Starts the node, if the server is one.
-    pub(crate) async fn start(config: &ClusterConfig) -> Result<Option<Self>, StartError> {
+    pub(crate) async fn start(
+        config: &ClusterConfig,
+        media: &MediaPlane,
+    ) -> Result<Option<Self>, ClusterError> {
         if !config.is_on() {
             return Ok(None);
         }
-        let (cluster, events) = Cluster::start(config, Facts::default()).await?;
+        let bound = media.open_node_links(config.media_address(), config.node.media_port)?;
+        let addresses = config.announced_media(&bound);
+        let facts = Facts {
+            relay: addresses.clone(),
+            ..Facts::default()
+        };
+        let (cluster, events) = Cluster::start(config, facts).await?;
         tracing::info!(node = %cluster.id(), port = cluster.local().port(), "cluster: this node is started");
-        Ok(Some(ClusterNode { cluster, events }))
+        let options = SpanOptions {
+            addresses,
+            max_bps: config.max_bps(),
+        };
+        let span = Span::new(cluster.clone(), media.clone(), options);
+        Ok(Some(ClusterNode {
+            cluster,
+            events,
+            span,
+        }))
     }
 
     /// Returns the node for the core.
@@ -60,40 +90,34 @@ impl ClusterNode {
 
     /// Lets the node know what the server does.
     pub(crate) fn serve(self, server: Server) -> Cluster {
-        let ClusterNode { cluster, events } = self;
-        tokio::spawn(follow(cluster.clone(), events, server));
+        let ClusterNode {
+            cluster,
+            events,
+            span,
+        } = self;
+        let (port, port_events) = span.port(rooms::KIND);
+        let (rooms, media) = (server.rooms.clone(), server.media.clone());
+        tokio::spawn(rooms::run(port, port_events, rooms, media));
+        let (port, port_events) = span.port(mountpoints::KIND);
+        let all = server.mountpoints.clone();
+        tokio::spawn(mountpoints::run(port, port_events, all));
+        tokio::spawn(span.run(events));
+        tokio::spawn(follow(cluster.clone(), server));
         cluster
     }
 }
 
-/// Tells the node of rooms, load and drains, for as long as it runs.
-async fn follow(cluster: Cluster, mut events: mpsc::Receiver<Event>, server: Server) {
+/// Tells the node of load and drains, for as long as it runs.
+async fn follow(cluster: Cluster, server: Server) {
     let mut ticks = interval(LOOK);
-    let mut open = OpenRooms::default();
     let mut is_draining = false;
     loop {
-        tokio::select! {
-            event = events.recv() => match event {
-                Some(event) => note(&event),
-                None => return,
-            },
-            _ = ticks.tick() => {
-                let drains = server.gateway.draining().is_some();
-                if std::mem::replace(&mut is_draining, drains) != drains {
-                    cluster.demand(Demand::Drain(drains)).await;
-                }
-                cluster.demand(Demand::Load(load(&server.media))).await;
-                for demand in open.look(&server.rooms) {
-                    cluster.demand(demand).await;
-                }
-            }
+        ticks.tick().await;
+        let drains = server.gateway.draining().is_some();
+        if std::mem::replace(&mut is_draining, drains) != drains {
+            cluster.demand(Demand::Drain(drains)).await;
         }
-    }
-}
-
-fn note(event: &Event) {
-    if let Event::Home { key, place } = event {
-        tracing::debug!(%key, ?place, "cluster: a room has a home");
+        cluster.demand(Demand::Load(load(&server.media))).await;
     }
 }
 

@@ -1,6 +1,7 @@
-//! Processes as nodes of a cluster, with a real nats-server. Tests are skipped with a message where
-//! none of 2.11 or newer is installed.
+//! Processes as nodes of a cluster, with a real nats-server.
 #![allow(dead_code, reason = "each test uses some of it")]
+
+pub mod guests;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -8,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use portunus_tests::free_port;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::server::{PATIENCE, Process, attach_to, post, run};
 
+/// The program, or `None` with a message.
 pub fn nats_server() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
@@ -33,7 +36,7 @@ pub fn nats(program: &Path, folder: &Path, port: u16) -> Process {
     Process(command.spawn().unwrap())
 }
 
-/// A node, which runs once it is started.
+/// A node of a cluster.
 pub struct Node {
     pub name: String,
     pub config: PathBuf,
@@ -44,20 +47,20 @@ pub struct Node {
 
 impl Node {
     pub fn new(folder: &Path, name: &str, bus: u16) -> Self {
-        Self::with(folder, name, bus, "", "")
+        Self::with(folder, name, bus, "")
     }
 
-    /// A node with `section` at the end of its configuration, and `keys` in the section `[cluster]`.
-    pub fn with(folder: &Path, name: &str, bus: u16, keys: &str, section: &str) -> Self {
+    /// A node with further keys in the section `[cluster]`.
+    pub fn with(folder: &Path, name: &str, bus: u16, keys: &str) -> Self {
         let place = folder.join(name);
         std::fs::create_dir(&place).unwrap();
         let (http, admin, port) = (free_port(), free_port(), free_port());
         let config = format!(
             "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
              [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
-             [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\n\
+             [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\npublishers = 20\n\
              [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
-             bind = [\"127.0.0.1\"]\nport = {port}\nurl = \"http://127.0.0.1:{http}/\"\n{keys}{section}",
+             bind = [\"127.0.0.1\"]\nport = {port}\nmedia_port = 0\nurl = \"http://127.0.0.1:{http}/\"\n{keys}",
             place.join("rec"),
             place.join("cluster"),
         );
@@ -142,21 +145,49 @@ pub fn path_of(api: &str, path: &str) -> String {
     api.replace("/janus", path)
 }
 
-/// Starts nodes of one cluster, and waits until each has a link to all others. The first one makes
-/// the certificates.
-pub fn start_all(nodes: &mut [Node]) {
-    let (first, others) = nodes.split_first_mut().unwrap();
-    first.says(&["init"]);
-    first.start();
-    let address = format!("127.0.0.1:{}", first.port);
-    for node in others {
-        let invitation = first.says(&["invite", &node.name, "--address", &address]);
-        node.says(&["join", &invitation]);
-        node.start();
+/// The home of the room with this name, if a status has one.
+pub fn home<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
+    let what = format!("room.videoroom {room:?}");
+    let mut homes = status["homes"].as_array().unwrap().iter();
+    homes.find(|home| home["what"] == what)
+}
+
+/// A cluster of nodes that are linked.
+pub struct Site {
+    pub nodes: Vec<Node>,
+    pub bus: Process,
+    folder: TempDir,
+}
+
+impl Site {
+    /// Returns `None` with a message if there is no nats-server.
+    pub fn start(names: &[&str]) -> Option<Self> {
+        let nodes = names.iter().map(|name| (*name, ""));
+        Self::with(&nodes.collect::<Vec<_>>())
     }
-    for node in nodes.iter() {
-        node.until("links", |status| {
-            links_up(status) + 1 == nodes.len() && status["confirmed"] == true
-        });
+
+    /// The same, with further keys in the section `[cluster]` of each node.
+    pub fn with(names: &[(&str, &str)]) -> Option<Self> {
+        let program = nats_server()?;
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let bus = nats(&program, &folder.path().join("nats"), port);
+        let nodes = names.iter();
+        let nodes = nodes.map(|(name, keys)| Node::with(folder.path(), name, port, keys));
+        let mut nodes: Vec<Node> = nodes.collect();
+        nodes[0].says(&["init"]);
+        nodes[0].start();
+        let address = format!("127.0.0.1:{}", nodes[0].port);
+        for (index, (name, _)) in names.iter().enumerate().skip(1) {
+            let invitation = nodes[0].says(&["invite", name, "--address", &address]);
+            nodes[index].says(&["join", &invitation]);
+            nodes[index].start();
+        }
+        for node in &nodes {
+            node.until("links", |status| {
+                links_up(status) == names.len() - 1 && status["confirmed"] == true
+            });
+        }
+        Some(Site { nodes, bus, folder })
     }
 }

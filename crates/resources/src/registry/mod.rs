@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portunus_core::{ClientAddress, LogGate};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::{Id, Ids, Limits, Maker, Refusal, Resource, TooMany, Written};
@@ -20,6 +21,7 @@ pub(crate) struct Registry<R> {
     refused: AtomicU64,
     refused_log: LogGate,
     expired: AtomicU64,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -65,7 +67,13 @@ impl<R: Resource> Registry<R> {
             refused: AtomicU64::new(0),
             refused_log: LogGate::default(),
             expired: AtomicU64::new(0),
+            changes: watch::Sender::new(()),
         }
+    }
+
+    /// Returns a receiver that sees when resources were made or removed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -218,6 +226,8 @@ impl<R: Resource> Registry<R> {
             return Err(Refusal::NoSuch(id.clone()));
         }
         entries.by_id.remove(id);
+        drop(entries);
+        self.changes.send_replace(());
         Ok(())
     }
 
@@ -270,6 +280,7 @@ impl<R: Resource> Reservation<R> {
             entry.used = Instant::now();
             is_of_client = entry.client.is_some();
         }
+        self.registry.changes.send_replace(());
         if is_of_client {
             expiry::watch(&self.registry);
         }

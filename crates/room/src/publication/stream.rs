@@ -162,6 +162,11 @@ impl Stream {
         !self.disabled && self.gate.send && !self.gate.muted
     }
 
+    /// Returns whether its publisher sends it.
+    pub const fn is_sent(&self) -> bool {
+        self.gate.send
+    }
+
     /// Returns whether a moderator has muted it.
     pub const fn is_moderated(&self) -> bool {
         self.gate.muted

@@ -22,6 +22,9 @@ pub trait Client: Connection {
     /// Tells the observers of the server what this client has done.
     fn notify(&self, room: &State, event: &Event<'_>);
 
+    /// Other nodes want other layers of what the client publishes ([`State::wanted_layer`]).
+    fn wanted(&self) {}
+
     /// Returns whether it is told of participants who join in every room, also where
     /// [`crate::RoomSettings::notify_joining`] is off.
     fn hears_joins(&self) -> bool {

@@ -143,6 +143,13 @@ impl State {
         people.any(|person| !person.is_dummy()) || !self.subscriptions.is_empty()
     }
 
+    /// Returns whether there is a participant or a subscription of this node.
+    pub fn is_used_here(&self) -> bool {
+        let mut people = self.roster.iter();
+        people.any(|person| !person.is_dummy() && !person.is_elsewhere())
+            || !self.subscriptions.is_empty()
+    }
+
     /// Returns the participants.
     pub fn people(&self) -> impl Iterator<Item = &Participant> {
         self.roster.iter()

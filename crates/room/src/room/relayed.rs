@@ -131,10 +131,19 @@ impl State {
         self.publications.offered(id, mid)
     }
 
+    /// Returns whether a participant was kicked and has not come back.
+    pub fn was_kicked(&self, id: &PersonId) -> bool {
+        self.roster.is_kicked(id)
+    }
+
     /// Sets the highest layer of a stream that anybody at other nodes can see, or `None` if nobody
-    /// can. It counts in [`State::wanted_layer`]. Returns whether that is a change, which the door
-    /// of the publisher has to know.
+    /// can. It counts in [`State::wanted_layer`]. Returns whether that is a change; the door of
+    /// the publisher is told ([`crate::Client::wanted`]).
     pub fn set_far_layer(&mut self, id: &PersonId, mid: Mid, layer: Option<u8>) -> bool {
-        self.publications.set_far_layer(id, mid, layer)
+        let changes = self.publications.set_far_layer(id, mid, layer);
+        if changes && let Some(client) = self.clients.participant(id) {
+            client.wanted();
+        }
+        changes
     }
 }

@@ -1,0 +1,100 @@
+//! A video room of one name on several nodes is one room: processes, a real nats-server, and
+//! clients with real media. Skipped with a message where no nats-server of 2.11 or newer is
+//! installed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by a panic"
+)]
+
+mod nodes;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use nodes::Site;
+use nodes::guests::Guest;
+use serde_json::{Value, json};
+
+const ROOM: u64 = 1234;
+
+/// The ids of publishers in data of the plugin.
+fn publishers(data: &Value) -> Vec<u64> {
+    let all = data["publishers"].as_array();
+    let ids = all.into_iter().flatten();
+    ids.filter_map(|it| it["id"].as_u64()).collect()
+}
+
+fn is_gone(id: u64) -> impl Fn(&Value) -> bool {
+    move |data| data["leaving"] == id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_is_one_room_on_two_nodes() {
+    let Some(site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = [0, 1].map(|index| site.nodes[index].api());
+    let mut ada = Guest::publisher(a, ROOM, 11).await;
+    // Who joins at the other node is told at once who is there.
+    let (mut bob, joined) = Guest::listener(b, ROOM, 22).await;
+    assert_eq!(publishers(&joined), [11], "{joined}");
+    assert_eq!(joined["publishers"][0]["display"], "p11");
+    assert_eq!(joined["publishers"][0]["streams"][1]["codec"], "vp8");
+    let mut viewer = Guest::viewer(b, ROOM, 11).await;
+    viewer.watch(&mut ada, 1).await;
+    viewer.watch(&mut ada, 2).await;
+    // The other way round, and soon.
+    let begin = Instant::now();
+    let mut cleo = Guest::publisher(b, ROOM, 33).await;
+    ada.until(|data| publishers(data) == [33]);
+    let took = begin.elapsed();
+    println!("a publisher is announced on the other node after {took:?}, with its own join");
+    let mut viewer = Guest::viewer(a, ROOM, 33).await;
+    viewer.watch(&mut cleo, 3).await;
+    let listed = ada.ask(json!({ "request": "listparticipants", "room": ROOM }));
+    assert_eq!(
+        listed["participants"].as_array().unwrap().len(),
+        3,
+        "{listed}"
+    );
+    // A moderator of the other node.
+    bob.ask(json!({ "request": "moderate", "room": ROOM, "id": 11, "mid": "1", "mute": true }));
+    ada.until(|data| data["moderation"] == "muted" && data["mid"] == "1");
+    bob.ask(json!({ "request": "moderate", "room": ROOM, "id": 11, "mid": "1", "mute": false }));
+    ada.until(|data| data["moderation"] == "unmuted");
+    bob.ask(json!({ "request": "kick", "room": ROOM, "id": 11 }));
+    ada.until(|data| data["leaving"] == "ok" && data["reason"] == "kicked");
+    cleo.until(|data| data["kicked"] == 11 || data["leaving"] == 11);
+    // Who leaves at one node leaves at the other one.
+    cleo.send(json!({ "request": "leave" }), None);
+    bob.until(is_gone(33));
+    assert!(bob.peer.packets.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_was_at_a_dead_node_leaves_and_a_short_loss_is_not_seen() {
+    let Some(mut site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = [0, 1].map(|index| site.nodes[index].api().to_owned());
+    let mut ada = Guest::publisher(&a, ROOM, 11).await;
+    let (mut bob, _) = Guest::listener(&b, ROOM, 22).await;
+    let mut viewer = Guest::viewer(&b, ROOM, 11).await;
+    viewer.watch(&mut ada, 1).await;
+    // Shorter than a node may be silent.
+    let process = &site.nodes[0].running.as_ref().unwrap().0;
+    server::signal(process, "-STOP");
+    assert!(!bob.comes_within(Duration::from_millis(1_500), is_gone(11)));
+    server::signal(process, "-CONT");
+    viewer.watch(&mut ada, 2).await;
+    assert!(!bob.comes_within(Duration::from_millis(100), is_gone(11)));
+    let begin = Instant::now();
+    site.nodes[0].running = None;
+    bob.until(is_gone(11));
+    let took = begin.elapsed();
+    println!("somebody at a dead node is gone after {took:?}");
+    assert!(took < Duration::from_secs(10));
+}

@@ -1,0 +1,185 @@
+//! Clients of video rooms, by HTTP and with real PeerConnections.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use portunus_rtp::ExtensionKind;
+use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
+use portunus_tests::Peer;
+use serde_json::{Value, json};
+
+use crate::server::{PATIENCE, ask, attach_to, get, post};
+
+const PACKAGE: &str = "janus.plugin.videoroom";
+/// A VP8 keyframe of 16 by 16 pixels in one packet.
+const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
+/// The m-line of video.
+pub const VIDEO: usize = 1;
+
+/// A client of a room.
+pub struct Guest {
+    pub handle: String,
+    pub peer: Peer,
+    events: mpsc::Receiver<Value>,
+    clock: u32,
+}
+
+fn publishing() -> Description {
+    let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+    audio.add_codec(CodecName::Opus, None, None);
+    audio.extensions.push((ExtensionKind::AudioLevel, 1));
+    let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
+    video.add_codec(CodecName::Vp8, None, None);
+    Description::offer(OfferOptions {
+        media: vec![audio, video],
+        ..Default::default()
+    })
+}
+
+/// Polls a session until it is gone.
+fn follow(session: String, to: mpsc::Sender<Value>) {
+    std::thread::spawn(move || {
+        while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {
+            let Ok(event) = serde_json::from_str::<Value>(&event) else {
+                return;
+            };
+            let is_over = event["janus"] == "error" || event["janus"] == "timeout";
+            if is_over || to.send(event).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+impl Guest {
+    async fn new(api: &str, peer: Peer) -> Self {
+        let handle = attach_to(api, PACKAGE);
+        let (to, events) = mpsc::channel();
+        follow(handle.rsplit_once('/').unwrap().0.to_owned(), to);
+        Guest {
+            handle,
+            peer,
+            events,
+            clock: 0,
+        }
+    }
+
+    /// A participant that publishes nothing. Returns the answer to its join, too.
+    pub async fn listener(api: &str, room: u64, id: u64) -> (Self, Value) {
+        let mut guest = Guest::new(api, Peer::offering().await).await;
+        let join = json!({ "request": "join", "ptype": "publisher", "room": room, "id": id });
+        guest.send(join, None);
+        let joined = guest.until(|data| data["videoroom"] == "joined");
+        (guest, joined)
+    }
+
+    /// A participant that publishes audio and video, and is connected.
+    pub async fn publisher(api: &str, room: u64, id: u64) -> Self {
+        let mut guest = Guest::new(api, Peer::offering().await).await;
+        let offer = guest.peer.offer(publishing());
+        let join = json!({
+            "request": "joinandconfigure", "ptype": "publisher", "room": room, "id": id,
+            "display": format!("p{id}"),
+        });
+        guest.send(join, Some(("offer", &offer)));
+        let joined = guest.until_event(|event| data(event)["videoroom"] == "joined");
+        guest.peer.accept(joined["jsep"]["sdp"].as_str().unwrap());
+        guest.peer.connect().await;
+        guest.until_event(|event| event["janus"] == "webrtcup");
+        guest
+    }
+
+    /// A subscriber to a participant, which is connected.
+    pub async fn viewer(api: &str, room: u64, feed: u64) -> Self {
+        let mut guest = Guest::new(api, Peer::answering().await).await;
+        let join = json!({
+            "request": "join", "ptype": "subscriber", "room": room, "streams": [{ "feed": feed }],
+        });
+        guest.send(join, None);
+        let attached = guest.until_event(|event| {
+            let data = data(event);
+            assert!(data.get("error").is_none(), "{event}");
+            data["videoroom"] == "attached"
+        });
+        let answer = guest.peer.answer(attached["jsep"]["sdp"].as_str().unwrap());
+        guest.send(json!({ "request": "start" }), Some(("answer", &answer)));
+        guest.peer.connect().await;
+        guest.until_event(|event| event["janus"] == "webrtcup");
+        guest
+    }
+
+    pub fn send(&self, body: Value, jsep: Option<(&str, &str)>) {
+        let mut message = json!({ "janus": "message", "transaction": "m", "body": body });
+        if let Some((kind, sdp)) = jsep {
+            message["jsep"] = json!({ "type": kind, "sdp": sdp });
+        }
+        let reply = post(&self.handle, &message);
+        assert_eq!(reply["janus"], "ack", "{reply}");
+    }
+
+    /// Asks the plugin for something that it answers at once.
+    pub fn ask(&self, body: Value) -> Value {
+        ask(&self.handle, body)
+    }
+
+    /// Waits for data of the plugin.
+    pub fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        data(&self.until_event(|event| holds(data(event)))).clone()
+    }
+
+    fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(event) if holds(&event) => return event,
+                Ok(event) => seen.push(event),
+                Err(error) => panic!("{error}: {seen:#?}"),
+            }
+        }
+    }
+
+    /// Returns whether such data of the plugin comes in this time.
+    pub fn comes_within(&mut self, time: Duration, holds: impl Fn(&Value) -> bool) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(event) if holds(data(&event)) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Sends a picture of one packet, which ends with `mark`.
+    pub async fn send_picture(&mut self, mark: u8) {
+        let mut picture = KEYFRAME.to_vec();
+        picture.push(mark);
+        self.clock += 3_000;
+        self.peer.send(VIDEO, self.clock, &picture).await;
+    }
+
+    /// Returns whether it has received a picture with this mark.
+    pub fn has_picture(&self, mark: u8) -> bool {
+        let mut packets = self.peer.packets.iter();
+        packets.any(|packet| packet.payload.last() == Some(&mark))
+    }
+
+    /// Lets media flow from `publisher` until a picture with this mark is here.
+    pub async fn watch(&mut self, publisher: &mut Guest, mark: u8) {
+        let end = Instant::now() + PATIENCE;
+        while !self.has_picture(mark) {
+            assert!(Instant::now() < end, "no picture {mark}");
+            publisher.send_picture(mark).await;
+            publisher.peer.run_for(Duration::from_millis(10)).await;
+            self.peer.run_for(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// The data of the plugin in an event.
+fn data(event: &Value) -> &Value {
+    &event["plugindata"]["data"]
+}

@@ -1,0 +1,56 @@
+//! Messages between two nodes about a video room, as JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// A message about a room. Later versions may add messages and members, which earlier ones skip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "room", rename_all = "snake_case")]
+pub(crate) enum RoomMessage {
+    /// A participant of the receiver was kicked.
+    Kick { id: String },
+    /// A stream of a participant of the receiver was muted or unmuted by a moderator.
+    Moderate { id: String, mid: String, mute: bool },
+    /// To the home: the room was destroyed.
+    Destroy,
+    /// A message of a later version.
+    #[serde(other)]
+    Later,
+}
+
+impl RoomMessage {
+    /// Reads a message. Returns `None` if it is malformed.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Returns the bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        // The type has no maps with other keys than texts, so this cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    use super::*;
+
+    #[test]
+    fn messages_are_the_same_when_they_were_written_and_read() {
+        for message in [
+            RoomMessage::Kick { id: "7".to_owned() },
+            RoomMessage::Moderate {
+                id: "7".to_owned(),
+                mid: "0".to_owned(),
+                mute: true,
+            },
+            RoomMessage::Destroy,
+        ] {
+            let again = RoomMessage::parse(&message.to_bytes());
+            assert_eq!(again, Some(message));
+        }
+        let later = RoomMessage::parse(br#"{"room":"dance","id":"7"}"#);
+        assert_eq!(later, Some(RoomMessage::Later));
+        assert_eq!(RoomMessage::parse(b"[]"), None);
+    }
+}

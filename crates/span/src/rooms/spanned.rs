@@ -1,0 +1,120 @@
+//! A room that is used on this node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portunus_cluster::{HomeKey, Place};
+use portunus_media::MediaPlane;
+use portunus_room::Room;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::ours::{Change, Ours};
+use super::theirs::Theirs;
+use crate::Port;
+
+/// How long a room stays open after a client wanted to join it.
+const VISIT: Duration = Duration::from_secs(30);
+
+/// A room that is used on this node.
+#[derive(Debug)]
+pub(crate) struct Spanned {
+    pub(crate) room: Arc<Room>,
+    pub(crate) ours: Ours,
+    pub(crate) theirs: Theirs,
+    /// Where it is at home, once that is known.
+    pub(crate) home: Option<Place>,
+    /// Whether all participants of the others were shown once.
+    is_complete: bool,
+    /// Clients that wait for that.
+    waiting: Vec<oneshot::Sender<()>>,
+    /// When a client wanted to join it last.
+    visited: Option<Instant>,
+}
+
+impl Spanned {
+    pub(crate) fn new(room: Arc<Room>, port: Port, media: MediaPlane) -> Self {
+        Spanned {
+            room: room.clone(),
+            ours: Ours::default(),
+            theirs: Theirs::new(room, port, media),
+            home: None,
+            is_complete: false,
+            waiting: Vec::new(),
+            visited: None,
+        }
+    }
+
+    /// Tells the other nodes what has changed here.
+    pub(crate) async fn look(&mut self, key: &HomeKey, port: &Port) {
+        let (changes, messages) = {
+            let mut state = self.room.lock();
+            let changes = self.ours.look(&state, port);
+            (changes, self.theirs.look(&mut state))
+        };
+        for change in changes {
+            match change {
+                Change::Set {
+                    item,
+                    value,
+                    shorter,
+                } => {
+                    let mut set = port.set(key, &item, value).await;
+                    if set.is_err() {
+                        set = port.set(key, &item, shorter).await;
+                    }
+                    if let Err(error) = set {
+                        tracing::warn!(%key, id = item, %error, "cluster: a participant is left out");
+                    }
+                }
+                Change::Remove { item } => port.remove(key, &item).await,
+            }
+        }
+        for (node, message) in messages {
+            if let Err(error) = port.send(&node, key, message.to_bytes().into()).await {
+                tracing::warn!(%key, %error, "cluster: a message about a room is left out");
+            }
+        }
+    }
+
+    /// A client wants to join, and waits until the participants of the others are shown.
+    pub(crate) fn visit(&mut self, done: oneshot::Sender<()>, now: Instant) {
+        self.visited = Some(now);
+        // If all are shown, dropping `done` resolves it.
+        if !self.is_complete {
+            self.waiting.push(done);
+        }
+    }
+
+    /// Returns whether a client wanted to join a short time ago.
+    pub(crate) fn is_visited(&self, now: Instant) -> bool {
+        let until = self.visited.map(|visited| visited + VISIT);
+        until.is_some_and(|until| now < until)
+    }
+
+    /// Notes where it is at home.
+    pub(crate) fn at_home(&mut self, place: Place) {
+        match place {
+            // All that others have is registered here, or nobody knows of others.
+            Place::Here { .. } | Place::Nowhere(_) => self.complete(),
+            Place::There { is_reachable, .. } => {
+                if !is_reachable {
+                    self.complete();
+                }
+            }
+        }
+        self.home = Some(place);
+    }
+
+    /// All participants of the others are shown.
+    pub(crate) fn complete(&mut self) {
+        self.is_complete = true;
+        self.waiting.clear();
+    }
+
+    /// It is no longer used here.
+    pub(crate) fn end(&mut self, port: &Port) {
+        self.ours.end(port);
+        self.theirs.end();
+    }
+}

@@ -1,0 +1,271 @@
+//! The participants of a room at other nodes, and how they are shown here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use portunus_cluster::NodeId;
+use portunus_media::MediaPlane;
+use portunus_relay::SourceId;
+use portunus_room::{Permissions, PersonId, Relayed, RelayedStream, Room, State, hear};
+use portunus_rtp::Mid;
+
+use super::message::RoomMessage;
+use super::record::{PersonRecord, PublicationRecord};
+use crate::Port;
+
+/// The participants of a room at other nodes.
+#[derive(Debug)]
+pub(crate) struct Theirs {
+    room: Arc<Room>,
+    port: Port,
+    media: MediaPlane,
+    /// What the nodes say. Two may have the same id for a moment.
+    records: HashMap<PersonId, BTreeMap<NodeId, PersonRecord>>,
+    shown: HashMap<PersonId, Shown>,
+    by_source: HashMap<(NodeId, SourceId), PersonId>,
+}
+
+/// A participant that is shown here.
+#[derive(Debug)]
+struct Shown {
+    node: NodeId,
+    record: PersonRecord,
+    /// Whether it was kicked here, and its node was told.
+    is_kicked: bool,
+    /// What its node was told of moderated streams, and has not confirmed.
+    asked: HashMap<Mid, bool>,
+}
+
+impl Theirs {
+    pub(crate) fn new(room: Arc<Room>, port: Port, media: MediaPlane) -> Self {
+        Theirs {
+            room,
+            port,
+            media,
+            records: HashMap::new(),
+            shown: HashMap::new(),
+            by_source: HashMap::new(),
+        }
+    }
+
+    /// Takes what a node says about a participant, or (`None`) that it is gone.
+    pub(crate) fn set(&mut self, id: &PersonId, node: NodeId, record: Option<PersonRecord>) {
+        let records = self.records.entry(id.clone()).or_default();
+        match record {
+            Some(record) => records.insert(node, record),
+            None => records.remove(&node),
+        };
+        if records.is_empty() {
+            self.records.remove(id);
+        }
+        let room = self.room.clone();
+        self.settle(&mut room.lock(), id);
+    }
+
+    /// A node has a new media link: its sources are taken anew.
+    pub(crate) fn linked(&mut self, node: &NodeId) {
+        let room = self.room.clone();
+        let mut state = room.lock();
+        for (id, shown) in self.shown.iter().filter(|(_, it)| it.node == *node) {
+            // It may be gone, or have been kicked.
+            let _ = state.update_elsewhere(id, streams(&shown.record));
+        }
+    }
+
+    /// A source has ended.
+    pub(crate) fn source_ended(
+        &self,
+        node: NodeId,
+        source: SourceId,
+        ingest: portunus_media::IngestId,
+    ) {
+        if let Some(id) = self.by_source.get(&(node, source)) {
+            self.room.lock().source_ended(id, ingest);
+        }
+    }
+
+    /// Looks at what clients of this node have done to them. Returns what to tell to which nodes.
+    pub(crate) fn look(&mut self, state: &mut State) -> Vec<(NodeId, RoomMessage)> {
+        let mut messages = Vec::new();
+        for (id, shown) in &mut self.shown {
+            if state.person(id).is_none() {
+                if state.was_kicked(id) && !std::mem::replace(&mut shown.is_kicked, true) {
+                    let kick = RoomMessage::Kick { id: id.to_string() };
+                    messages.push((shown.node.clone(), kick));
+                }
+                continue;
+            }
+            for record in shown.record.streams() {
+                let stream = record
+                    .mid()
+                    .and_then(|mid| state.publication(id)?.stream(mid));
+                let Some(stream) = stream else { continue };
+                let mute = stream.is_moderated();
+                if mute == record.moderated {
+                    shown.asked.remove(&stream.mid);
+                } else if shown.asked.insert(stream.mid, mute) != Some(mute) {
+                    let moderate = RoomMessage::Moderate {
+                        id: id.to_string(),
+                        mid: stream.mid.as_str().to_owned(),
+                        mute,
+                    };
+                    messages.push((shown.node.clone(), moderate));
+                }
+            }
+        }
+        // Those whose id was taken here.
+        let waiting = self
+            .records
+            .keys()
+            .filter(|id| !self.shown.contains_key(*id));
+        for id in waiting.cloned().collect::<Vec<_>>() {
+            self.settle(state, &id);
+        }
+        messages
+    }
+
+    /// Removes all of them, as the room is no longer used here.
+    pub(crate) fn end(&mut self) {
+        let room = self.room.clone();
+        let mut state = room.lock();
+        self.records.clear();
+        for id in self.shown.keys().cloned().collect::<Vec<_>>() {
+            self.hide(&mut state, &id);
+        }
+    }
+
+    /// Shows a participant as its node says.
+    fn settle(&mut self, state: &mut State, id: &PersonId) {
+        let records = self.records.get(id);
+        let known = self.shown.get(id).map(|shown| &shown.node);
+        let same = known.and_then(|node| records?.get_key_value(node));
+        let next = same.or_else(|| records?.first_key_value());
+        let next = next.map(|(node, record)| (node.clone(), record.clone()));
+        match (self.shown.get(id), next) {
+            (None, None) => {}
+            (None, Some((node, record))) => self.show(state, id, node, record),
+            (Some(_), None) => self.hide(state, id),
+            (Some(shown), Some((node, record))) if shown.node == node => {
+                self.update(state, id, record);
+            }
+            (Some(_), Some((node, record))) => {
+                self.hide(state, id);
+                self.show(state, id, node, record);
+            }
+        }
+    }
+
+    fn show(&mut self, state: &mut State, id: &PersonId, node: NodeId, record: PersonRecord) {
+        let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL);
+        if joined.is_err() {
+            // It is shown once the id is free.
+            return;
+        }
+        if let Some(publication) = &record.publication {
+            self.publish(state, id, &node, publication, &record);
+        }
+        let shown = Shown {
+            node,
+            record,
+            is_kicked: false,
+            asked: HashMap::new(),
+        };
+        self.note_sources(id, &shown.node, &shown.record);
+        self.shown.insert(id.clone(), shown);
+    }
+
+    fn hide(&mut self, state: &mut State, id: &PersonId) {
+        self.by_source.retain(|_, of| of != id);
+        if self.shown.remove(id).is_some() {
+            // It may have been kicked.
+            let _ = state.leave_elsewhere(id);
+        }
+    }
+
+    fn update(&mut self, state: &mut State, id: &PersonId, record: PersonRecord) {
+        let Some(shown) = self.shown.get_mut(id) else {
+            return;
+        };
+        let node = shown.node.clone();
+        let before = std::mem::replace(&mut shown.record, record.clone());
+        if shown.is_kicked {
+            return;
+        }
+        self.by_source.retain(|_, of| of != id);
+        self.note_sources(id, &node, &record);
+        if before.profile() != record.profile() {
+            state.rename_elsewhere(id, record.profile());
+        }
+        match (&before.publication, &record.publication) {
+            (None, None) => {}
+            (Some(_), None) => drop(state.unpublish_elsewhere(id)),
+            (Some(old), Some(new)) if is_extended(old, new) => {
+                drop(state.update_elsewhere(id, streams(&record)));
+                for (old, new) in old.streams.iter().zip(&new.streams) {
+                    if old.moderated != new.moderated {
+                        moderate(state, id, new.mid(), new.moderated);
+                    }
+                }
+            }
+            (old, Some(new)) => {
+                if old.is_some() {
+                    drop(state.unpublish_elsewhere(id));
+                }
+                self.publish(state, id, &node, new, &record);
+            }
+        }
+    }
+
+    fn publish(
+        &self,
+        state: &mut State,
+        id: &PersonId,
+        node: &NodeId,
+        publication: &PublicationRecord,
+        record: &PersonRecord,
+    ) {
+        let sources = self.port.sources(node);
+        let (media, hears) = Relayed::new(self.media.clone(), sources);
+        let published = state.publish_elsewhere(id, media, publication.e2ee, streams(record));
+        if let Err(refusal) = published {
+            tracing::warn!(%id, %node, %refusal, "cluster: a publisher of another node is refused");
+            return;
+        }
+        tokio::spawn(hear(Arc::downgrade(&self.room), id.clone(), hears));
+        for stream in publication.streams.iter().filter(|it| it.moderated) {
+            moderate(state, id, stream.mid(), true);
+        }
+    }
+
+    fn note_sources(&mut self, id: &PersonId, node: &NodeId, record: &PersonRecord) {
+        let offers = record.streams().iter().filter_map(|it| it.offer.as_ref());
+        let sources = offers.map(|offer| ((node.clone(), offer.id), id.clone()));
+        self.by_source.extend(sources);
+    }
+}
+
+/// Returns whether a publication goes on, with more streams or other ones in their places.
+fn is_extended(old: &PublicationRecord, new: &PublicationRecord) -> bool {
+    old.e2ee == new.e2ee && old.streams.len() <= new.streams.len()
+}
+
+fn moderate(state: &mut State, id: &PersonId, mid: Option<Mid>, mute: bool) {
+    let Some(mid) = mid else { return };
+    let stream = state.publication(id).and_then(|it| it.stream(mid));
+    if stream.is_some_and(|stream| stream.is_moderated() != mute) {
+        // The stream is there.
+        let _ = state.moderate(id, mid.as_str(), mute);
+    }
+}
+
+fn streams(record: &PersonRecord) -> Vec<RelayedStream> {
+    let streams = record.streams().iter().enumerate();
+    let streams = streams.filter_map(|(index, of)| {
+        Some(RelayedStream {
+            stream: of.stream(index)?,
+            offer: of.offer.clone(),
+            open: !of.paused,
+        })
+    });
+    streams.collect()
+}

@@ -1,0 +1,114 @@
+//! The sources of the other nodes, and those that this one offers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use portunus_cluster::NodeId;
+use portunus_media::IngestId;
+use portunus_relay::{FarNode, FarNodeId, Offer, Relays, SourceId, Sources};
+
+/// The name of a kind of thing, such as `room.videoroom`.
+pub(crate) type Kind = &'static str;
+
+/// The other nodes with a media link, and who has which source.
+#[derive(Debug)]
+pub(crate) struct Crossings {
+    pub(crate) relays: Relays,
+    /// Locked for moments.
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    nodes: HashMap<NodeId, (FarNodeId, FarNode)>,
+    /// Which kind offers a source of this node.
+    offered: HashMap<SourceId, Kind>,
+    /// Which kind has taken an ingest, and of which node.
+    taken: HashMap<IngestId, (Kind, NodeId)>,
+}
+
+/// The sources of one other node, for one kind.
+#[derive(Debug)]
+pub(crate) struct NodeSources {
+    pub(crate) crossings: Arc<Crossings>,
+    pub(crate) node: NodeId,
+    pub(crate) kind: Kind,
+}
+
+impl Crossings {
+    pub(crate) fn new(relays: Relays) -> Self {
+        Crossings {
+            relays,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn add_node(&self, node: NodeId, id: FarNodeId, far: FarNode) {
+        self.known().nodes.insert(node, (id, far));
+    }
+
+    pub(crate) fn remove_node(&self, node: &NodeId) -> Option<FarNodeId> {
+        self.known().nodes.remove(node).map(|(id, _)| id)
+    }
+
+    /// Returns the media link with a node.
+    pub(crate) fn node(&self, node: &NodeId) -> Option<FarNodeId> {
+        self.known().nodes.get(node).map(|(id, _)| *id)
+    }
+
+    /// Returns the nodes with a media link.
+    pub(crate) fn nodes(&self) -> Vec<(NodeId, FarNodeId)> {
+        let known = self.known();
+        let nodes = known.nodes.iter();
+        nodes.map(|(node, (id, _))| (node.clone(), *id)).collect()
+    }
+
+    /// Returns the node of a media link.
+    pub(crate) fn name_of(&self, id: FarNodeId) -> Option<NodeId> {
+        let known = self.known();
+        let mut nodes = known.nodes.iter();
+        nodes.find_map(|(node, (of, _))| (*of == id).then(|| node.clone()))
+    }
+
+    pub(crate) fn note_offer(&self, source: SourceId, kind: Kind) {
+        self.known().offered.insert(source, kind);
+    }
+
+    pub(crate) fn forget_offer(&self, source: SourceId) {
+        self.known().offered.remove(&source);
+    }
+
+    /// Returns who offers a source.
+    pub(crate) fn offerer(&self, source: SourceId) -> Option<Kind> {
+        self.known().offered.get(&source).copied()
+    }
+
+    /// Forgets an ingest that has ended. Returns who had taken it, and of which node.
+    pub(crate) fn forget_taken(&self, ingest: IngestId) -> Option<(Kind, NodeId)> {
+        self.known().taken.remove(&ingest)
+    }
+}
+
+impl Sources for NodeSources {
+    fn take(&self, offer: &Offer) -> Option<IngestId> {
+        let far = {
+            let known = self.crossings.known();
+            known.nodes.get(&self.node).map(|(_, far)| far.clone())?
+        };
+        let ingest = far.take(offer)?;
+        self.crossings
+            .known()
+            .taken
+            .insert(ingest, (self.kind, self.node.clone()));
+        Some(ingest)
+    }
+
+    fn release(&self, ingest: IngestId) {
+        self.crossings.forget_taken(ingest);
+        self.crossings.relays.unsubscribe(ingest);
+    }
+}
