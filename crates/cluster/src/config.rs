@@ -210,10 +210,11 @@ impl Configuration for ClusterConfig {
         probe_servers("bus", bus, &self.tls, probe);
         let identity = Folder::new(&self.node.folder).identity();
         match identity {
-            Ok(identity) if !["", identity.id.as_str()].contains(&self.node.name.as_str()) => probe.error(
-                "name",
-                format!("the certificate in cluster.folder is for {}", identity.id),
-            ),
+            Ok(identity) if !["", identity.id.as_str()].contains(&self.node.name.as_str()) => probe
+                .error(
+                    "name",
+                    format!("the certificate in cluster.folder is for {}", identity.id),
+                ),
             Ok(_) => {}
             Err(error) => probe.error("folder", error),
         }

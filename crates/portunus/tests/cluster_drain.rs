@@ -48,7 +48,9 @@ fn clients_of_a_drained_node_are_told_another_one_until_that_is_undone() {
     let Some(site) = Site::with(&[("a", ""), ("b", websocket)]) else {
         return;
     };
-    let [a, b] = &site.nodes[..] else { unreachable!() };
+    let [a, b] = &site.nodes[..] else {
+        unreachable!()
+    };
     let handle = attach_to(a.api(), "janus.plugin.echotest");
 
     let drained = a.admin(&json!({ "janus": "drain", "transaction": "t", "deadline": 600 }));

@@ -158,7 +158,9 @@ async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
     let Some(site) = Site::start(&["a", "b"]) else {
         return;
     };
-    let [a, b] = &site.nodes[..] else { unreachable!() };
+    let [a, b] = &site.nodes[..] else {
+        unreachable!()
+    };
     let _sender = Sender::start(create(a, 7, "of a"));
     let entry = listed(b, 7, |entry| {
         entry.is_some_and(|entry| entry["media"][0]["age_ms"] == 0)
@@ -233,22 +235,18 @@ async fn a_mountpoint_of_the_node_itself_hides_that_of_another_one() {
     let Some(site) = Site::start(&["a", "b"]) else {
         return;
     };
-    let [a, b] = &site.nodes[..] else { unreachable!() };
+    let [a, b] = &site.nodes[..] else {
+        unreachable!()
+    };
     create(b, 8, "of b");
     create(a, 8, "of a");
     create(a, 9, "marks that a has told all before");
     listed(b, 9, |entry| entry.is_some());
     let entry = listed(b, 8, |entry| entry.is_some()).unwrap();
     assert_eq!(entry["description"], "of b");
-    ask(
-        &attach(b.api()),
-        json!({ "request": "destroy", "id": 8 }),
-    );
+    ask(&attach(b.api()), json!({ "request": "destroy", "id": 8 }));
     let shown = |entry: Option<&Value>| entry.is_some_and(|entry| entry["node"] == "a");
     listed(b, 8, shown);
-    ask(
-        &attach(a.api()),
-        json!({ "request": "destroy", "id": 8 }),
-    );
+    ask(&attach(a.api()), json!({ "request": "destroy", "id": 8 }));
     listed(b, 8, |entry| entry.is_none());
 }
