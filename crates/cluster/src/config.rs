@@ -193,7 +193,7 @@ impl Configuration for ClusterConfig {
             let text = format!(
                 "expected a URL that starts with {plain} or {secure}, {MAX_URL} bytes at most"
             );
-            section.require(&[key], is_url, text);
+            section.require(&[key], is_url, &text);
         }
         ClusterConfig {
             node,

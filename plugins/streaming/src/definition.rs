@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portunus_core::sdp::Kind;
-use portunus_core::{FieldError, Fields, Mid, equal_in_constant_time};
+use portunus_core::{Fields, Mid, equal_in_constant_time};
 use portunus_relay::Offer;
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -208,6 +208,7 @@ fn known_offer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Offer>, D::E
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    use portunus_core::FieldError;
     use serde_json::{Value, json};
 
     use super::*;

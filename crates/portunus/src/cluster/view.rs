@@ -41,7 +41,7 @@ impl ClusterView for View {
         let mut nodes: Vec<OtherNode> = others.iter().map(other_node).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         if let Some(first) = nodes.get_mut(..equal).filter(|first| !first.is_empty()) {
-            first.rotate_left(turn % equal);
+            first.rotate_left(turn.checked_rem(equal).unwrap_or(0));
         }
         nodes
     }
