@@ -154,7 +154,7 @@ pub(crate) async fn run(
         log.metrics(),
         Arc::new(ProcessMetrics(gateway.clone())),
     ];
-    metrics.extend(cluster.as_ref().map(ClusterNode::metrics));
+    metrics.extend(cluster.iter().flat_map(ClusterNode::metrics));
     let counted = door
         .clone()
         .map(|door| Arc::new(door) as Arc<dyn MetricsSource>);

@@ -14,12 +14,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::envelope::Envelope;
 use crate::exchange::{Action, Exchange};
 use crate::link_message::LinkMessage;
+use crate::options::SpanOptions;
 use crate::port::{LINKS, PortEvent, THINGS};
 use crate::sources::{Crossings, Kind};
-use crate::span::SpanOptions;
 
-/// How often the age of keys is looked at.
-const LOOK: Duration = Duration::from_secs(60);
+/// How often links are measured, and the age of their keys is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -59,6 +59,7 @@ impl Driver {
                 (to, message) = relays.next_message() => self.send_relay(to, message).await,
                 event = relays.next_event() => self.relay_event(event).await,
                 _ = ticks.tick() => {
+                    self.crossings.measure(Instant::now());
                     let nodes: Vec<NodeId> = self.exchanges.keys().cloned().collect();
                     for node in nodes {
                         self.exchange(&node, Exchange::tick).await;

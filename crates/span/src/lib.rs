@@ -18,7 +18,9 @@
 mod driver;
 mod envelope;
 mod exchange;
+mod figures;
 mod link_message;
+mod options;
 mod port;
 pub mod rooms;
 mod sources;
@@ -26,5 +28,7 @@ mod span;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use figures::LinkFigures;
+pub use options::SpanOptions;
 pub use port::{Port, PortError, PortEvent};
-pub use span::{LinkFigures, Span, SpanOptions};
+pub use span::Span;

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use portunus_cluster::NodeId;
 use portunus_media::IngestId;
 use portunus_relay::{FarNode, FarNodeId, Offer, Relays, SourceId, Sources};
+
+use crate::figures::{LinkFigures, Rates};
 
 /// The name of a kind of thing, such as `room.videoroom`.
 pub(crate) type Kind = &'static str;
@@ -16,6 +19,7 @@ pub(crate) struct Crossings {
     pub(crate) relays: Relays,
     /// Locked for moments.
     known: Mutex<Known>,
+    rates: Mutex<Rates>,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +44,35 @@ impl Crossings {
         Crossings {
             relays,
             known: Mutex::default(),
+            rates: Mutex::default(),
         }
+    }
+
+    fn rates(&self) -> MutexGuard<'_, Rates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Measures the rates of the links.
+    pub(crate) fn measure(&self, now: Instant) {
+        let nodes = self.nodes();
+        let mut rates = self.rates();
+        rates.keep(|node| nodes.iter().any(|(known, _)| known == node));
+        for (node, id) in &nodes {
+            if let Some(stats) = self.relays.stats(*id) {
+                rates.measure(node, &stats, now);
+            }
+        }
+    }
+
+    /// Returns what the links carry.
+    pub(crate) fn figures(&self) -> Vec<LinkFigures> {
+        let nodes = self.nodes();
+        let rates = self.rates();
+        let figures = nodes.into_iter().filter_map(|(node, id)| {
+            let stats = self.relays.stats(id)?;
+            Some(rates.figures(node, &stats))
+        });
+        figures.collect()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -1,30 +1,22 @@
 //! The handle of all that spans nodes.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portunus_cluster::{Cluster, Event, NodeId};
-use portunus_media::{MediaPlane, NodeLinkStats};
+use portunus_cluster::{Cluster, Event};
+use portunus_media::MediaPlane;
+use portunus_metrics::{MetricKind, MetricsPage, MetricsSource};
 use portunus_relay::Relays;
 use tokio::sync::mpsc;
 
 use crate::driver::Driver;
+use crate::figures::LinkFigures;
+use crate::options::SpanOptions;
 use crate::port::{Port, PortEvent};
 use crate::sources::{Crossings, Kind};
 
 /// The events that wait for a kind. While there are more, links wait.
 const EVENTS: usize = 1_024;
-
-/// The settings of a span.
-#[derive(Debug, Clone)]
-pub struct SpanOptions {
-    /// The addresses of this node's workers for media of others, by their index, as the others
-    /// reach them.
-    pub addresses: Vec<SocketAddr>,
-    /// The limit of what is sent to another node, in bit/s. `None` means no limit.
-    pub max_bps: Option<u64>,
-}
 
 /// All that spans the nodes of a cluster; cheap to clone.
 #[derive(Debug, Clone)]
@@ -36,15 +28,6 @@ pub struct Span {
 }
 
 type Kinds = HashMap<Kind, mpsc::Sender<PortEvent>>;
-
-/// The media link with another node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkFigures {
-    /// The other node.
-    pub node: NodeId,
-    /// What the link has carried since it was added.
-    pub stats: NodeLinkStats,
-}
 
 impl Span {
     /// Returns the span of a node whose media plane has open
@@ -82,11 +65,40 @@ impl Span {
 
     /// Returns what the media links carry.
     pub fn links(&self) -> Vec<LinkFigures> {
-        let nodes = self.crossings.nodes().into_iter();
-        let figures = nodes.filter_map(|(node, id)| {
-            let stats = self.crossings.relays.stats(id)?;
-            Some(LinkFigures { node, stats })
-        });
-        figures.collect()
+        self.crossings.figures()
+    }
+}
+
+impl MetricsSource for Span {
+    fn write(&self, page: &mut MetricsPage) {
+        let links = self.links();
+        let sum = |of: fn(&LinkFigures) -> u64| links.iter().map(of).sum::<u64>();
+        page.gauge(
+            "cluster_media_links",
+            "Media links with other nodes",
+            links.len(),
+        );
+        page.labelled(
+            MetricKind::Gauge,
+            "cluster_media_streams",
+            "Streams on the media links with other nodes",
+            "direction",
+            [
+                ("out", sum(|it| it.streams_out)),
+                ("in", sum(|it| it.streams_in)),
+            ],
+        );
+        page.labelled(
+            MetricKind::Gauge,
+            "cluster_media_bytes",
+            "Bytes on the media links that there are now, since each was added",
+            "direction",
+            [("out", sum(|it| it.bytes.0)), ("in", sum(|it| it.bytes.1))],
+        );
+        page.gauge(
+            "cluster_media_lost_packets",
+            "Packets of other nodes that did not come, on the media links that there are now",
+            sum(|it| it.lost_packets),
+        );
     }
 }

@@ -81,11 +81,11 @@ impl ClusterNode {
 
     /// Returns the node for the core.
     pub(crate) fn view(&self) -> Arc<dyn ClusterView> {
-        Arc::new(View::new(self.cluster.clone()))
+        Arc::new(View::new(self.cluster.clone(), self.span.clone()))
     }
 
-    pub(crate) fn metrics(&self) -> Arc<dyn MetricsSource> {
-        Arc::new(self.cluster.clone())
+    pub(crate) fn metrics(&self) -> [Arc<dyn MetricsSource>; 2] {
+        [Arc::new(self.cluster.clone()), Arc::new(self.span.clone())]
     }
 
     /// Lets the node know what the server does.

@@ -43,16 +43,36 @@ pub(super) fn text(status: &Value) -> String {
         ]);
     }
     nodes.write(&mut out);
-    let mut links = Table::new(["LINK TO", "STATE", "VERSION", "ROUND TRIP", "QUEUED"]);
+    let mut links = Table::new([
+        "LINK TO",
+        "STATE",
+        "VERSION",
+        "ROUND TRIP",
+        "QUEUED",
+        "MEDIA ROUND TRIP",
+        "LOST",
+        "MBIT/S OUT",
+        "IN",
+        "STREAMS OUT",
+        "IN",
+    ]);
     for it in list(status, "links") {
-        let round_trip = it.get("round_trip_us").and_then(Value::as_f64);
+        let round_trip = milliseconds(it);
         let version = it.get("version").and_then(Value::as_u64);
+        let media = it.get("media");
+        let of_media = |text: fn(&Value) -> String| media.map_or_else(String::new, text);
         links.row([
             word(it, "node"),
             word(it, "state"),
             version.map_or_else(String::new, |it| it.to_string()),
-            round_trip.map_or_else(String::new, |it| format!("{:.2} ms", it / 1_000.0)),
+            round_trip,
             format!("{}", number(it, "queued")),
+            of_media(milliseconds),
+            of_media(|it| format!("{:.1} %", number(it, "lost") * 100.0)),
+            of_media(|it| format!("{:.1}", number(it, "mbps_out"))),
+            of_media(|it| format!("{:.1}", number(it, "mbps_in"))),
+            of_media(|it| format!("{}", number(it, "streams_out"))),
+            of_media(|it| format!("{}", number(it, "streams_in"))),
         ]);
     }
     links.write(&mut out);
@@ -133,6 +153,12 @@ fn word(value: &Value, key: &str) -> String {
 
 fn number(value: &Value, key: &str) -> f64 {
     value.get(key).and_then(Value::as_f64).unwrap_or_default()
+}
+
+/// Returns the round trip of a link, or nothing if it is not known.
+fn milliseconds(value: &Value) -> String {
+    let us = value.get("round_trip_us").and_then(Value::as_f64);
+    us.map_or_else(String::new, |us| format!("{:.2} ms", us / 1_000.0))
 }
 
 fn flag(value: &Value, key: &str) -> bool {

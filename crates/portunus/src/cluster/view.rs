@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use portunus_cluster::Cluster;
 use portunus_core::{ClusterStatus, ClusterView, OtherNode};
+use portunus_span::{LinkFigures, Span};
+use serde_json::Value;
 
 /// Two nodes with no more difference in load than this take clients in turn.
 const ABOUT: f32 = 0.1;
@@ -12,14 +14,16 @@ const ABOUT: f32 = 0.1;
 #[derive(Debug)]
 pub(super) struct View {
     cluster: Cluster,
+    span: Span,
     /// Counts the looks at other nodes.
     turn: AtomicUsize,
 }
 
 impl View {
-    pub(super) fn new(cluster: Cluster) -> Self {
+    pub(super) fn new(cluster: Cluster, span: Span) -> Self {
         View {
             cluster,
+            span,
             turn: AtomicUsize::new(0),
         }
     }
@@ -49,7 +53,9 @@ impl ClusterView for View {
     fn status(&self) -> ClusterStatus<'_> {
         Box::pin(async {
             let status = self.cluster.status().await?;
-            serde_json::to_value(status).ok()
+            let mut status = serde_json::to_value(status).ok()?;
+            add_media(&mut status, &self.span.links());
+            Some(status)
         })
     }
 }
@@ -61,5 +67,18 @@ fn other_node(node: &portunus_cluster::OtherNode) -> OtherNode {
         url: node.urls.http.clone(),
         websocket_url: node.urls.websocket.clone(),
         livekit_url: node.urls.livekit.clone(),
+    }
+}
+
+/// Adds what the media links carry to the links of a status.
+fn add_media(status: &mut Value, media: &[LinkFigures]) {
+    let links = status.get_mut("links").and_then(Value::as_array_mut);
+    for link in links.into_iter().flatten() {
+        let node = link.get("node").and_then(Value::as_str);
+        let figures = media.iter().find(|it| node == Some(it.node.as_str()));
+        let figures = figures.and_then(|it| serde_json::to_value(it).ok());
+        if let (Some(figures), Some(link)) = (figures, link.as_object_mut()) {
+            link.insert("media".to_owned(), figures);
+        }
     }
 }
