@@ -21,7 +21,7 @@ use portunus_tests::Peer;
 use serde_json::{Value, json};
 
 use nodes::{Node, Site};
-use server::{PATIENCE, ask, attach, get, post, response};
+use server::{PATIENCE, ask, attach, get, metric, post, response};
 
 /// Sends audio and video with a keyframe in each packet, until it is dropped.
 struct Sender {
@@ -148,9 +148,20 @@ async fn sees(peer: &mut Peer) {
     assert_eq!(sound.unwrap().payload, b"sound");
 }
 
-/// Returns the number of packets that a node has sent to others.
-fn crossed(node: &Node) -> u64 {
-    server::metric(node.api(), "portunus_cluster_link_sent_packets_total")
+/// Returns the number of streams that a node sends to others.
+fn crossing(node: &Node) -> u64 {
+    metric(
+        node.api(),
+        "portunus_cluster_media_streams{direction=\"out\"}",
+    )
+}
+
+fn wait_for_crossing(node: &Node, streams: u64) {
+    let begin = Instant::now();
+    while crossing(node) != streams {
+        assert!(begin.elapsed() < PATIENCE, "{} streams", crossing(node));
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,16 +198,22 @@ async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
         "{refused}"
     );
     // Nothing crosses as long as nobody watches.
-    assert_eq!(crossed(a), 0);
+    assert_eq!(crossing(a), 0);
 
     let (first, mut one) = watch(b, 7).await;
     sees(&mut one).await;
-    let (_second, mut two) = watch(b, 7).await;
+    let (second, mut two) = watch(b, 7).await;
     sees(&mut two).await;
-    assert!(crossed(a) > 0);
+    // Each stream crosses once for both.
+    assert_eq!(crossing(a), 2);
     // By WHEP, with an offer of the server.
     let offered = response("POST", &format!("{}whep/7?pin=1234", b.url()), "");
     assert!(offered.starts_with("HTTP/1.1 201 "), "{offered}");
+    let place = offered
+        .lines()
+        .find_map(|line| line.strip_prefix("location: /"));
+    let deleted = response("DELETE", &format!("{}{}", b.url(), place.unwrap()), "");
+    assert!(deleted.starts_with("HTTP/1.1 2"), "{deleted}");
 
     // A change at the home reaches the others.
     let edit = json!({ "request": "edit", "id": 7, "new_description": "renamed" });
@@ -206,7 +223,9 @@ async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
     });
     message(&first, json!({ "request": "stop" }), None);
     sees(&mut two).await;
-    drop((one, two));
+    assert_eq!(crossing(a), 2);
+    message(&second, json!({ "request": "stop" }), None);
+    wait_for_crossing(a, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
