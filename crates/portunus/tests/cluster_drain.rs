@@ -49,7 +49,7 @@ fn clients_of_a_drained_node_are_told_another_one_until_that_is_undone() {
         return;
     };
     let [a, b] = &site.nodes[..] else {
-        unreachable!()
+        panic!("two nodes")
     };
     let handle = attach_to(a.api(), "janus.plugin.echotest");
 

@@ -170,7 +170,7 @@ async fn a_mountpoint_of_one_node_is_watched_on_another_one() {
         return;
     };
     let [a, b] = &site.nodes[..] else {
-        unreachable!()
+        panic!("two nodes")
     };
     let _sender = Sender::start(create(a, 7, "of a"));
     let entry = listed(b, 7, |entry| {
@@ -255,7 +255,7 @@ async fn a_mountpoint_of_the_node_itself_hides_that_of_another_one() {
         return;
     };
     let [a, b] = &site.nodes[..] else {
-        unreachable!()
+        panic!("two nodes")
     };
     create(b, 8, "of b");
     create(a, 8, "of a");
