@@ -186,7 +186,7 @@ impl Gateway {
                 Some(node) => event.with_all(node.to_object()),
                 None => event,
             };
-            session.emit(event.into());
+            session.emit(Value::from(event));
         }
     }
 
