@@ -1,117 +1,66 @@
-// Two servers as nodes of a cluster, with a real nats-server: what is fed at one is watched at the other one.
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { isReference, startServer } from '../server/index.mjs';
-import { freeTcpPort, freeUdpPorts } from '../server/ports.mjs';
-import type { Server } from '../server/portunus.mjs';
-import { expect, FIREFOX, test as base } from './fixtures';
-import { mediaFlows } from './stats';
+// A room over two nodes of a cluster: pages at both of them, one node that dies, and clients of LiveKit at one of them.
+import type { BrowserContext, Page } from '@playwright/test';
+import { isReference } from '../server/index.mjs';
+import { hasNats, startCluster, type Cluster } from './cluster';
+import { expect, test } from './fixtures';
+import { connect, inRoom, openSdk, token, type LiveKitServer } from './livekit';
+import { seen, tile } from './room';
 
-const NATS = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portunus/tools/nats-server');
-const PORTUNUS = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? new URL('../../target', import.meta.url).pathname, 'debug/portunus');
+const ROOM = 1001;
+const CONFIG = `\n[[videoroom.room]]\nroom = ${ROOM}\ndescription = "Over nodes"\npublishers = 8\nvideocodec = "vp8"\n`;
 
-/** The UDP ports of the mountpoint at the first node: audio and video. */
-let ports: number[];
+test.skip(isReference || !hasNats, 'it needs servers of ours, and nats-server (scripts/setup cluster)');
 
-/** The pages of the tests are those of the second node. */
-const test = base.extend<{}, { server: Server; first: Server; folder: string }>({
-  folder: [
-    async ({}, use) => {
-      const folder = mkdtempSync(join(tmpdir(), 'portunus-cluster-'));
-      await use(folder);
-      rmSync(folder, { recursive: true, force: true });
-    },
-    { scope: 'worker' },
-  ],
-  first: [
-    async ({ folder }, use) => {
-      const port = await freeTcpPort();
-      const bus = spawn(NATS, ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', join(folder, 'nats')], { stdio: 'ignore' });
-      process.env.PORTUNUS_TEST_BUS = `nats://127.0.0.1:${port}`;
-      execFileSync(PORTUNUS, ['cluster', 'init', '--name', 'first', '--folder', join(folder, 'first')]);
-      execFileSync(PORTUNUS, ['cluster', 'issue', 'second', '--folder', join(folder, 'first'), '--to', join(folder, 'second')]);
-      ports = await freeUdpPorts(2);
-      const server = await startServer({ workers: 2, config: `${mountpoint(ports)}${await cluster(folder, 'first')}` });
-      await use(server);
-      await server.stop();
-      bus.kill('SIGKILL');
-    },
-    { scope: 'worker' },
-  ],
-  server: [
-    async ({ folder, first: _ }, use) => {
-      const server = await startServer({ workers: 2, config: await cluster(folder, 'second') });
-      await use(server);
-      expect(await server.stop()).toBe(0);
-    },
-    { scope: 'worker' },
-  ],
+let cluster: Cluster;
+
+test.beforeEach(async () => {
+  cluster = await startCluster(['a', 'b'], CONFIG);
 });
 
-const mountpoint = ([audio, video]: number[]) => `
-[[streaming.mountpoint]]
-name = "camera"
-id = 11
-type = "rtp"
-description = "Camera of the first node"
-bufferkf_ms = 20000
-[[streaming.mountpoint.media]]
-type = "audio"
-mid = "a"
-port = ${audio}
-pt = 111
-codec = "opus"
-[[streaming.mountpoint.media]]
-type = "video"
-mid = "v"
-port = ${video}
-pt = 96
-codec = "vp8"
-[[streaming.mountpoint]]
-name = "stage"
-id = 12
-type = "whip"
-[[streaming.mountpoint.media]]
-type = "audio"
-mid = "a"
-[[streaming.mountpoint.media]]
-type = "video"
-mid = "v"
-`;
+test.afterEach(async () => {
+  await cluster?.stop();
+});
 
-const cluster = async (folder: string, name: string) => `
-[cluster]
-bus = "${process.env.PORTUNUS_TEST_BUS}"
-name = "${name}"
-folder = ${JSON.stringify(join(folder, name))}
-bind = ["127.0.0.1"]
-port = ${await freeTcpPort()}
-media_port = 0
-`;
-
-test.skip(isReference || !existsSync(NATS), 'needs servers of its own and nats-server (scripts/setup cluster)');
-
-/** Sends a test picture and a tone. */
-function feed([audio, video]: number[]): ChildProcess {
-  const input = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25', '-re', '-f', 'lavfi', '-i', 'sine=frequency=440:sample_rate=48000'];
-  const picture = ['-map', '0', '-c:v', 'libvpx', '-deadline', 'realtime', '-cpu-used', '8', '-g', '50', '-b:v', '300k', '-payload_type', '96'];
-  const tone = ['-map', '1', '-c:a', 'libopus', '-b:a', '32k', '-payload_type', '111'];
-  const to = (port: number) => ['-f', 'rtp', `rtp://127.0.0.1:${port}?pkt_size=1200`];
-  return spawn('ffmpeg', ['-loglevel', 'error', ...input, ...picture, ...to(video), ...tone, ...to(audio)], { stdio: 'ignore' });
+async function enterAt(node: LiveKitServer, context: BrowserContext, name: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${node.base}/videoroom.html?room=${ROOM}&name=${name}&details=1&panels=people,chat&size=320x180&simulcast=0`);
+  await page.getByTestId('join').click();
+  await expect(page.getByTestId('status')).toContainText(`In the room as ${name}`);
+  return page;
 }
 
-test('a page at one node plays what ffmpeg sends to the other one', FIREFOX, async ({ page }) => {
-  const ffmpeg = feed(ports);
-  try {
-    await page.goto('/streaming.html');
-    await expect(page.getByTestId('mountpoint-11').getByTestId('state')).toContainText('media comes in');
-    await page.getByTestId('mountpoint-11').getByTestId('play').click();
-    await expect(page.getByTestId('status')).toContainText('Playing');
-    await mediaFlows(page, { audio: 'opus', video: 'VP8' });
-    await expect(page.getByTestId('figure-size-in')).toContainText('320×180');
-  } finally {
-    ffmpeg.kill('SIGKILL');
-  }
+test('pages at two nodes see each other, and one leaves when its node dies', async ({ context }) => {
+  const [a, b] = cluster.nodes;
+  const ann = await enterAt(a, context, 'Ann');
+  const ben = await enterAt(b, context, 'Ben');
+  await seen(ben, 'Ann');
+  await seen(ann, 'Ben');
+  const cleo = await enterAt(b, context, 'Cleo');
+  await seen(ann, 'Cleo');
+  await seen(cleo, 'Ann');
+  const begin = Date.now();
+  await a.kill();
+  await expect(tile(ben, 'Ann')).toHaveCount(0, { timeout: 10_000 });
+  console.log(`Ann is gone ${Date.now() - begin} ms after her node was killed`);
+  await expect(tile(cleo, 'Ann')).toHaveCount(0);
+  await seen(ben, 'Cleo');
+  // The node comes back, and she with it.
+  await a.restart();
+  const again = await enterAt(a, context, 'Ann');
+  await seen(ben, 'Ann');
+  await seen(again, 'Ben');
+});
+
+test('livekit-client at one node and a page at the other one', async ({ context }) => {
+  const [a, b] = cluster.nodes;
+  const ben = await enterAt(b, context, 'Ben');
+  const ann = await context.newPage();
+  await openSdk(ann, a);
+  await connect(ann, a, token('ann', String(ROOM)));
+  await inRoom(ann, `room.localParticipant.setCameraEnabled(true, { resolution: { width: 640, height: 360 } }).then(() => null)`);
+  await seen(ben, 'ANN');
+  const frames = () => inRoom<number>(ann, `Math.max(0, ...[...document.querySelectorAll('video')].map((it) => it.getVideoPlaybackQuality().totalVideoFrames))`);
+  await expect.poll(frames, { message: 'Ben is seen by Ann' }).toBeGreaterThan(10);
+  await inRoom(ann, 'room.disconnect().then(() => null)');
+  await expect(tile(ben, 'ANN')).toHaveCount(0);
 });

@@ -98,3 +98,49 @@ async fn who_was_at_a_dead_node_leaves_and_a_short_loss_is_not_seen() {
     println!("somebody at a dead node is gone after {took:?}");
     assert!(took < Duration::from_secs(10));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_room_that_was_made_at_one_node_is_found_at_the_other_one() {
+    let Some(site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = [0, 1].map(|index| site.nodes[index].api());
+    let maker = Guest::idle(a).await;
+    let made = maker.ask(json!({
+        "request": "create", "room": 777, "description": "Hall", "pin": "4321", "secret": "s3cret",
+        "publishers": 5,
+    }));
+    assert_eq!(made["videoroom"], "created", "{made}");
+    let has_home = |status: &Value| status["homes"][0]["what"] == "room.videoroom \"777\"";
+    site.nodes[1].until("the home of the room", has_home);
+    // The PIN and the secret are those of the room, and no node has told them.
+    let mut bob = Guest::idle(b).await;
+    let join = |pin: &str| json!({ "request": "join", "ptype": "publisher", "room": 777, "id": 22, "pin": pin });
+    bob.send(join("0000"), None);
+    let refused = bob.until(|data| data.get("error").is_some());
+    assert_eq!(refused["error_code"], 433, "{refused}");
+    bob.send(join("4321"), None);
+    let joined = bob.until(|data| data["videoroom"] == "joined");
+    assert_eq!(joined["description"], "Hall");
+    let kick = |secret: &str| json!({ "request": "kick", "room": 777, "id": 9, "secret": secret });
+    assert_eq!(bob.ask(kick("guess"))["error_code"], 433);
+    assert_eq!(bob.ask(kick("s3cret"))["error_code"], 428);
+    // Nobody else makes rooms of it.
+    bob.send(json!({ "request": "leave" }), None);
+    let mut eve = Guest::idle(b).await;
+    eve.send(
+        json!({ "request": "join", "ptype": "publisher", "room": 778 }),
+        None,
+    );
+    let refused = eve.until(|data| data.get("error").is_some());
+    assert_eq!(refused["error_code"], 426, "{refused}");
+    // Its end is the end on all nodes.
+    let (mut ada, _) = Guest::joined(a, join("4321")).await;
+    let mut join = join("4321");
+    join["id"] = json!(33);
+    let (_cleo, joined) = Guest::joined(b, join).await;
+    assert_eq!(joined["attendees"], Value::Null);
+    let destroyed = eve.ask(json!({ "request": "destroy", "room": 777, "secret": "s3cret" }));
+    assert_eq!(destroyed["videoroom"], "destroyed", "{destroyed}");
+    ada.until(|data| data["videoroom"] == "destroyed");
+}

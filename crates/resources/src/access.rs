@@ -6,7 +6,7 @@ use portunus_core::{FieldError, Fields, equal_in_constant_time};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::Refusal;
+use crate::{Refusal, sealed};
 
 /// The limit of bytes of all tokens of a resource: about 5,000 UUIDs. Each check reads all of them.
 const MAX_TOKENS: usize = 512 * 1024;
@@ -40,7 +40,18 @@ impl Access {
     pub fn takes_pin(&self, shown: Option<&str>) -> bool {
         match &self.pin {
             None => true,
-            Some(pin) => shown.is_some_and(|shown| equal_in_constant_time(pin, shown)),
+            Some(pin) => shown.is_some_and(|shown| sealed::is(pin, shown)),
+        }
+    }
+
+    /// Returns it with its secret and its pin in a form that shows nothing of them, and permits the
+    /// same. It is for other nodes of a cluster.
+    #[must_use]
+    pub fn sealed(&self) -> Self {
+        Access {
+            is_private: self.is_private,
+            secret: self.secret.as_deref().map(sealed::seal),
+            pin: self.pin.as_deref().map(sealed::seal),
         }
     }
 
@@ -64,7 +75,7 @@ pub fn check_secret(
 ) -> Result<(), Refusal> {
     let Some(secret) = secret else { return Ok(()) };
     let shown = fields.required(name)?;
-    match equal_in_constant_time(secret, shown) {
+    match sealed::is(secret, shown) {
         true => Ok(()),
         false => Err(Refusal::Wrong(name)),
     }
@@ -96,6 +107,11 @@ pub struct AllowedTokens {
 }
 
 impl AllowedTokens {
+    /// Returns whether users have to show one.
+    pub const fn is_checked(&self) -> bool {
+        self.checked
+    }
+
     /// Reads the list `allowed` of a `create`. Tokens are checked if it is there.
     pub fn read(fields: Fields<'_>) -> Result<Self, Refusal> {
         let tokens = fields.member::<Vec<&str>>("allowed")?;

@@ -31,6 +31,7 @@ mod resource;
 mod resources;
 mod room;
 mod saved;
+mod sealed;
 mod taps;
 mod waiting;
 

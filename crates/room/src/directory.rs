@@ -29,6 +29,14 @@ pub trait Directory: fmt::Debug + Send + Sync {
     /// Returns all rooms with their names.
     fn list(&self) -> Vec<(String, Arc<Room>)>;
 
+    /// Returns the definition of the room that is called `name` for [`Directory::adopt`], a text
+    /// that only the keeper understands. Secrets in it are sealed. `None` if there is no such room,
+    /// or if it cannot be had elsewhere.
+    fn definition(&self, name: &str) -> Option<String>;
+
+    /// Makes the room that is called `name` by the definition of another node, unless it exists.
+    fn adopt(&self, name: &str, definition: &str) -> Result<(), CreateError>;
+
     /// Returns a receiver that sees when rooms were made or removed. Changes that follow each other
     /// closely may be seen as one.
     fn changes(&self) -> watch::Receiver<()>;

@@ -116,6 +116,11 @@ impl Port {
         HomeKey::new(self.kind, name)
     }
 
+    /// Returns whether the thing has a home on any node.
+    pub async fn has_home(&self, key: &HomeKey) -> bool {
+        self.cluster.has_home(key).await
+    }
+
     /// The thing is used here: its items come, until it is released.
     pub async fn open(&self, key: &HomeKey) {
         self.cluster.demand(Demand::Open(key.clone())).await;

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use portunus_resources::{AllowedTokens, Id, Ids, Maker, RoomContent};
+use portunus_resources::{AllowedTokens, Id, Ids, Maker, RoomContent, Written};
 use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings};
 use tokio::sync::watch;
 
+use crate::config::ConfiguredRoom;
 use crate::options::{DoorOptions, RoomOptions};
 use crate::refusal::Refusal;
 use crate::room::Room;
@@ -87,6 +88,46 @@ impl Directory for RoomDirectory {
     fn has_numbers(&self) -> bool {
         let shared = self.0.upgrade();
         shared.is_some_and(|shared| shared.rooms.ids() == Ids::Numbers)
+    }
+
+    fn definition(&self, name: &str) -> Option<String> {
+        let (_, room) = self.room(name)?;
+        let mut door = room.lock();
+        if door.allowed().is_checked() {
+            // The list of tokens changes without a word, so it stays where it is.
+            return None;
+        }
+        let mut options = door.options();
+        options.door.access = options.door.access.sealed();
+        let id = door.id.clone();
+        let definition = ConfiguredRoom { id, options };
+        serde_json::to_string(&definition.to_members()).ok()
+    }
+
+    fn adopt(&self, name: &str, definition: &str) -> Result<(), CreateError> {
+        if self.room(name).is_some() {
+            return Ok(());
+        }
+        let refused = |reason: String| CreateError::Refused(reason);
+        let shared = self.0.upgrade();
+        let shared = shared.ok_or_else(|| refused("the server ends".to_owned()))?;
+        let id = id(shared.rooms.ids(), name).ok_or_else(|| CreateError::Name(name.to_owned()))?;
+        let members = serde_json::from_str(definition);
+        let members = members.map_err(|error| refused(error.to_string()))?;
+        let ids = match id {
+            Id::Number(_) => Ids::Numbers,
+            Id::Text(_) => Ids::Texts,
+        };
+        let defined = ConfiguredRoom::read(&members, ids == Ids::Texts);
+        let defined = defined.map_err(|error| refused(error.to_string()))?;
+        if defined.id != id {
+            return Err(CreateError::Name(defined.id.to_string()));
+        }
+        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
+        match shared.make(Some(id), defined.options, tokens, maker) {
+            Ok(_) | Err(Refusal::RoomExists(_)) => Ok(()),
+            Err(refusal) => Err(refused(refusal.to_string())),
+        }
     }
 
     fn changes(&self) -> watch::Receiver<()> {

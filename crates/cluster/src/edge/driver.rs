@@ -22,6 +22,7 @@ use crate::config::{ClusterConfig, NAME};
 use crate::counters::Counters;
 use crate::event::{Event, Output};
 use crate::id::{Epoch, NodeId};
+use crate::key::HomeKey;
 use crate::links::{ConnId, LinkEvent};
 use crate::node::{Demand, Node, Sizes};
 use crate::settings::{NodeSettings, Urls};
@@ -61,6 +62,7 @@ pub struct Cluster {
 #[derive(Debug)]
 pub(super) enum Command {
     Demand(Demand),
+    HasHome(HomeKey, oneshot::Sender<bool>),
     Status(oneshot::Sender<Status>),
     Leave(oneshot::Sender<()>),
 }
@@ -194,6 +196,13 @@ impl Cluster {
         let _ = self.commands.send(Command::Demand(demand)).await;
     }
 
+    /// Returns whether something has a home on any node.
+    pub async fn has_home(&self, key: &HomeKey) -> bool {
+        let (to, answer) = oneshot::channel();
+        let asked = self.commands.send(Command::HasHome(key.clone(), to)).await;
+        asked.is_ok() && answer.await.unwrap_or_default()
+    }
+
     /// Returns the state of the node, or `None` at the end of the server.
     pub async fn status(&self) -> Option<Status> {
         let (to, answer) = oneshot::channel();
@@ -271,6 +280,10 @@ impl Driver {
                 Some(news) = from_links.recv(), if has_room => self.link_news(news),
                 command = commands.recv() => match command {
                     Some(Command::Demand(demand)) => self.demand(demand),
+                    Some(Command::HasHome(key, to)) => {
+                        // Who asked may be gone.
+                        let _ = to.send(self.node.has_home(&key));
+                    }
                     Some(Command::Status(to)) => {
                         // Who asked may be gone.
                         let _ = to.send(self.node.status(Instant::now()));

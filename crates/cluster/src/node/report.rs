@@ -38,6 +38,12 @@ impl Node {
         }
     }
 
+    /// Returns whether something has a home.
+    pub fn has_home(&self, key: &HomeKey) -> bool {
+        let home = self.homes.get(key);
+        home.is_some_and(|home| home.record.is_some())
+    }
+
     /// Returns the URL of the serving node with the least loaded worker: this one, unless another
     /// one has a tenth less at least. `None` if no such node has a URL.
     pub fn least_loaded(&self) -> Option<String> {

@@ -224,7 +224,13 @@ impl Joining<'_> {
                 person.member.clone()
             })
         };
-        let Some(member) = member else { return };
+        let Some(member) = member else {
+            if state.person(id).is_some_and(|it| it.is_elsewhere()) {
+                // It is there, and its node ends the session.
+                let _ = state.kick(id, None);
+            }
+            return;
+        };
         let reason = DisconnectReason::DuplicateIdentity;
         let message = leave(reason, livekit_protocol::leave_request::Action::Disconnect);
         member.out.message(message);

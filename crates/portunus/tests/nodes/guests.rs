@@ -64,13 +64,23 @@ impl Guest {
         }
     }
 
-    /// A participant that publishes nothing. Returns the answer to its join, too.
-    pub async fn listener(api: &str, room: u64, id: u64) -> (Self, Value) {
-        let mut guest = Guest::new(api, Peer::offering().await).await;
-        let join = json!({ "request": "join", "ptype": "publisher", "room": room, "id": id });
+    /// A client that has joined nothing.
+    pub async fn idle(api: &str) -> Self {
+        Guest::new(api, Peer::offering().await).await
+    }
+
+    /// A participant that joins by this request. Returns the answer, too.
+    pub async fn joined(api: &str, join: Value) -> (Self, Value) {
+        let mut guest = Guest::idle(api).await;
         guest.send(join, None);
         let joined = guest.until(|data| data["videoroom"] == "joined");
         (guest, joined)
+    }
+
+    /// A participant that publishes nothing. Returns the answer to its join, too.
+    pub async fn listener(api: &str, room: u64, id: u64) -> (Self, Value) {
+        let join = json!({ "request": "join", "ptype": "publisher", "room": room, "id": id });
+        Guest::joined(api, join).await
     }
 
     /// A participant that publishes audio and video, and is connected.

@@ -8,15 +8,17 @@ mod gate;
 mod message;
 mod ours;
 mod record;
+mod sought;
 mod spanned;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod theirs;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId, Place};
 use portunus_media::MediaPlane;
 use portunus_room::{Directory, PersonId, Room, Rooms, State};
@@ -27,7 +29,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use crate::{Port, PortEvent};
 use gate::{Gate, Visit};
 use message::RoomMessage;
+use ours::person_of;
 use record::PersonRecord;
+use sought::{Item, Sought};
 use spanned::Spanned;
 
 /// The kind of video rooms.
@@ -37,6 +41,8 @@ pub const KIND: &str = "room.videoroom";
 const GATHERING: Duration = Duration::from_millis(10);
 /// How often rooms that nobody uses any more are looked for.
 const LOOK: Duration = Duration::from_secs(5);
+/// How long a room is sought at other nodes.
+const SEEK: Duration = Duration::from_secs(5);
 /// The queue of rooms that have changed.
 const CHANGES: usize = 1_024;
 /// The queue of clients that wait for a room.
@@ -51,6 +57,14 @@ struct Spanning {
     rooms: HashMap<String, Watched>,
     /// The rooms that are used here.
     open: HashMap<HomeKey, Spanned>,
+    /// The rooms that were made here since the start, which other nodes can have.
+    made: HashSet<String>,
+    /// The rooms that are here because clients wanted to join those of other nodes.
+    adopted: HashSet<String>,
+    /// The rooms that other nodes may have.
+    sought: HashMap<HomeKey, Sought>,
+    /// Whether the rooms of the start are known.
+    is_listed: bool,
     changed: mpsc::Sender<String>,
 }
 
@@ -88,9 +102,16 @@ pub async fn run(
         directory,
         rooms: HashMap::new(),
         open: HashMap::new(),
+        made: HashSet::new(),
+        adopted: HashSet::new(),
+        sought: HashMap::new(),
+        is_listed: false,
         changed,
     };
     spanning.list().await;
+    // Other nodes have the same rooms of the configuration.
+    spanning.made.clear();
+    spanning.is_listed = true;
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -142,8 +163,14 @@ impl Spanning {
         for key in gone.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.destroyed(&key).await;
         }
-        // They may have changed before they were watched.
+        let rooms = &self.rooms;
+        self.adopted.retain(|name| rooms.contains_key(name));
+        self.made.retain(|name| rooms.contains_key(name));
         for name in new {
+            if !self.adopted.contains(&name) {
+                self.made.insert(name.clone());
+            }
+            // It may have changed before it was watched.
             self.look(&name).await;
         }
     }
@@ -158,13 +185,19 @@ impl Spanning {
             // A name that is too long for a key stays on its node.
             return;
         };
+        let is_made = self.made.contains(name) && self.is_listed;
         if !self.open.contains_key(&key) {
-            if !is_used(&room) {
+            if !is_used(&room) && !is_made {
                 return;
             }
             self.open(&key, room).await;
         }
+        let definition = match is_made || self.adopted.contains(name) {
+            true => self.directory.definition(name),
+            false => None,
+        };
         if let Some(spanned) = self.open.get_mut(&key) {
+            spanned.define(&key, definition, &self.port).await;
             spanned.look(&key, &self.port).await;
         }
     }
@@ -180,15 +213,25 @@ impl Spanning {
         let Ok(key) = self.port.key(&visit.name) else {
             return;
         };
-        if !self.open.contains_key(&key) {
-            let is_new = !self.rooms.contains_key(&visit.name);
-            if is_new && self.directory.find(&visit.name).is_some() {
+        if let Some(sought) = self.sought.get_mut(&key) {
+            sought.waiting.push(visit.done);
+            return;
+        }
+        if !self.rooms.contains_key(&visit.name) {
+            if self.directory.find(&visit.name).is_some() {
                 self.list().await;
-            }
-            let Some(watched) = self.rooms.get(&visit.name) else {
+            } else if self.port.has_home(&key).await {
+                let sought = Sought::new(visit.done, Instant::now());
+                self.sought.insert(key.clone(), sought);
+                self.port.open(&key).await;
                 return;
-            };
-            let room = watched.room.clone();
+            }
+        }
+        let Some(watched) = self.rooms.get(&visit.name) else {
+            return;
+        };
+        let room = watched.room.clone();
+        if !self.open.contains_key(&key) {
             self.open(&key, room).await;
         }
         if let Some(spanned) = self.open.get_mut(&key) {
@@ -196,16 +239,58 @@ impl Spanning {
         }
     }
 
+    /// All that other nodes have of a room that was sought is here: it is made, if one has its
+    /// definition.
+    async fn found(&mut self, key: &HomeKey) {
+        let Some(sought) = self.sought.remove(key) else {
+            return;
+        };
+        let name = key.name();
+        if let Some(definition) = sought.definition() {
+            self.adopted.insert(name.clone());
+            match self.directory.adopt(&name, definition) {
+                Ok(()) => tracing::info!(%key, "cluster: a room of another node is here, too"),
+                Err(error) => tracing::warn!(%key, %error, "cluster: a room stays at its node"),
+            }
+            self.list().await;
+        }
+        let Some(room) = self.rooms.get(&name).map(|it| it.room.clone()) else {
+            self.port.release(key).await;
+            return;
+        };
+        if !self.open.contains_key(key) {
+            self.open(key, room).await;
+        }
+        for Item { node, name, value } in sought.items {
+            self.item(key, node, &name, value);
+        }
+        if let Some(spanned) = self.open.get_mut(key) {
+            spanned.complete();
+            spanned.visited(Instant::now());
+        }
+    }
+
     /// Releases rooms that nobody uses any more.
     async fn release_unused(&mut self) {
         let now = Instant::now();
-        let open = self.open.iter_mut();
+        let open = self.open.iter();
+        let made = &self.made;
         let unused = open.filter_map(|(key, spanned)| {
             let is_unused = !is_used(&spanned.room) && !spanned.is_visited(now);
-            is_unused.then(|| key.clone())
+            (is_unused && !made.contains(&key.name())).then(|| key.clone())
         });
         for key in unused.collect::<Vec<_>>() {
             self.close(&key);
+            self.port.release(&key).await;
+            let name = key.name();
+            if self.adopted.remove(&name) {
+                self.directory.destroy(&name);
+            }
+        }
+        let sought = self
+            .sought
+            .extract_if(|_, sought| sought.since + SEEK <= now);
+        for (key, _) in sought.collect::<Vec<_>>() {
             self.port.release(&key).await;
         }
     }
@@ -245,29 +330,36 @@ impl Spanning {
                 item,
                 value,
             } => {
-                let Some(spanned) = self.open.get_mut(&key) else {
-                    return;
-                };
-                let record = match value.as_deref().map(PersonRecord::parse).transpose() {
-                    Ok(record) => record,
-                    Err(error) => {
-                        tracing::warn!(%key, %node, %error, "cluster: skipped");
-                        return;
-                    }
-                };
-                spanned.theirs.set(&PersonId::from(item), node, record);
+                if let Some(sought) = self.sought.get_mut(&key) {
+                    let name = item;
+                    sought.add(Item { node, name, value });
+                } else {
+                    self.item(&key, node, &item, value);
+                }
             }
             PortEvent::Home { key, place } => {
+                let is_elsewhere = matches!(
+                    place,
+                    Place::There {
+                        is_reachable: true,
+                        ..
+                    }
+                );
+                if !is_elsewhere {
+                    self.found(&key).await;
+                }
                 if let Some(spanned) = self.open.get_mut(&key) {
                     spanned.at_home(place);
                 }
             }
             PortEvent::Complete { key } => {
+                self.found(&key).await;
                 if let Some(spanned) = self.open.get_mut(&key) {
                     spanned.complete();
                 }
             }
             PortEvent::Ended { key } => {
+                self.sought.remove(&key);
                 if let Some(mut spanned) = self.open.remove(&key) {
                     spanned.end(&self.port);
                     self.directory.destroy(&key.name());
@@ -297,6 +389,17 @@ impl Spanning {
                     spanned.theirs.source_ended(&node, source, ingest);
                 }
             }
+        }
+    }
+
+    /// Takes an item of another node.
+    fn item(&mut self, key: &HomeKey, node: NodeId, item: &str, value: Option<Bytes>) {
+        let (Some(spanned), Some(id)) = (self.open.get_mut(key), person_of(item)) else {
+            return;
+        };
+        match value.as_deref().map(PersonRecord::parse).transpose() {
+            Ok(record) => spanned.theirs.set(&id, node, record),
+            Err(error) => tracing::warn!(%key, %node, %error, "cluster: skipped"),
         }
     }
 

@@ -47,6 +47,19 @@ pub(crate) enum Change {
     Remove { item: String },
 }
 
+/// The start of the names of items of participants.
+const PERSON: char = 'p';
+
+/// Returns the name of the item of a participant.
+fn item_of(id: &PersonId) -> String {
+    format!("{PERSON}{id}")
+}
+
+/// Returns the participant of an item, or `None` if the item is something else.
+pub(crate) fn person_of(item: &str) -> Option<PersonId> {
+    item.strip_prefix(PERSON).map(PersonId::from)
+}
+
 impl Ours {
     /// Looks at the room. Returns what has changed since the last look.
     pub(crate) fn look(&mut self, state: &State, port: &Port) -> Vec<Change> {
@@ -67,7 +80,7 @@ impl Ours {
                     ..record
                 };
                 changes.push(Change::Set {
-                    item: id.to_string(),
+                    item: item_of(id),
                     value,
                     shorter: shorter.to_value().into(),
                 });
@@ -77,9 +90,7 @@ impl Ours {
         for id in gone.cloned().collect::<Vec<_>>() {
             self.withdraw(&id, |_| true, port);
             self.people.remove(&id);
-            changes.push(Change::Remove {
-                item: id.to_string(),
-            });
+            changes.push(Change::Remove { item: item_of(&id) });
         }
         changes
     }

@@ -284,6 +284,6 @@ mod tests {
         let smell = text.replace("video", "smell");
         let record = PersonRecord::parse(smell.as_bytes()).unwrap();
         assert!(record.streams().first().unwrap().stream(0).is_none());
-        assert!(PersonRecord::parse(b"[]").is_err());
+        assert!(PersonRecord::parse(b"7").is_err());
     }
 }

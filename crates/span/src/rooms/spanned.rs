@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::ours::{Change, Ours};
+use super::sought::DEFINITION;
 use super::theirs::Theirs;
 use crate::Port;
 
@@ -30,6 +31,8 @@ pub(crate) struct Spanned {
     waiting: Vec<oneshot::Sender<()>>,
     /// When a client wanted to join it last.
     visited: Option<Instant>,
+    /// The definition that the other nodes have.
+    definition: Option<String>,
 }
 
 impl Spanned {
@@ -42,6 +45,7 @@ impl Spanned {
             is_complete: false,
             waiting: Vec::new(),
             visited: None,
+            definition: None,
         }
     }
 
@@ -77,9 +81,32 @@ impl Spanned {
         }
     }
 
+    /// Lets the other nodes have the room by its definition.
+    pub(crate) async fn define(&mut self, key: &HomeKey, definition: Option<String>, port: &Port) {
+        if self.definition == definition {
+            return;
+        }
+        let set = match definition.clone() {
+            Some(definition) => port.set(key, DEFINITION, definition.into()).await,
+            None => {
+                port.remove(key, DEFINITION).await;
+                Ok(())
+            }
+        };
+        if let Err(error) = set {
+            tracing::warn!(%key, %error, "cluster: a room stays at its node");
+        }
+        self.definition = definition;
+    }
+
+    /// A client wanted to join.
+    pub(crate) fn visited(&mut self, now: Instant) {
+        self.visited = Some(now);
+    }
+
     /// A client wants to join, and waits until the participants of the others are shown.
     pub(crate) fn visit(&mut self, done: oneshot::Sender<()>, now: Instant) {
-        self.visited = Some(now);
+        self.visited(now);
         // If all are shown, dropping `done` resolves it.
         if !self.is_complete {
             self.waiting.push(done);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use portunus_cluster::NodeId;
-use portunus_media::MediaPlane;
+use portunus_media::{IngestId, MediaPlane};
 use portunus_relay::SourceId;
 use portunus_room::{Permissions, PersonId, Relayed, RelayedStream, Room, State, hear};
 use portunus_rtp::Mid;
@@ -63,9 +63,8 @@ impl Theirs {
     }
 
     /// A node has a new media link: its sources are taken anew.
-    pub(crate) fn linked(&mut self, node: &NodeId) {
-        let room = self.room.clone();
-        let mut state = room.lock();
+    pub(crate) fn linked(&self, node: &NodeId) {
+        let mut state = self.room.lock();
         for (id, shown) in self.shown.iter().filter(|(_, it)| it.node == *node) {
             // It may be gone, or have been kicked.
             let _ = state.update_elsewhere(id, streams(&shown.record));
@@ -73,13 +72,8 @@ impl Theirs {
     }
 
     /// A source has ended.
-    pub(crate) fn source_ended(
-        &self,
-        node: NodeId,
-        source: SourceId,
-        ingest: portunus_media::IngestId,
-    ) {
-        if let Some(id) = self.by_source.get(&(node, source)) {
+    pub(crate) fn source_ended(&self, node: &NodeId, source: SourceId, ingest: IngestId) {
+        if let Some(id) = self.by_source.get(&(node.clone(), source)) {
             self.room.lock().source_ended(id, ingest);
         }
     }
@@ -88,8 +82,11 @@ impl Theirs {
     pub(crate) fn look(&mut self, state: &mut State) -> Vec<(NodeId, RoomMessage)> {
         let mut messages = Vec::new();
         for (id, shown) in &mut self.shown {
-            if state.person(id).is_none() {
-                if state.was_kicked(id) && !std::mem::replace(&mut shown.is_kicked, true) {
+            let person = state.person(id);
+            if !person.is_some_and(|person| person.is_elsewhere()) {
+                // A client of this node may have taken its place.
+                let is_kicked = person.is_some() || state.was_kicked(id);
+                if is_kicked && !std::mem::replace(&mut shown.is_kicked, true) {
                     let kick = RoomMessage::Kick { id: id.to_string() };
                     messages.push((shown.node.clone(), kick));
                 }
@@ -137,15 +134,15 @@ impl Theirs {
     /// Shows a participant as its node says.
     fn settle(&mut self, state: &mut State, id: &PersonId) {
         let records = self.records.get(id);
-        let known = self.shown.get(id).map(|shown| &shown.node);
-        let same = known.and_then(|node| records?.get_key_value(node));
+        let known = self.shown.get(id).map(|shown| shown.node.clone());
+        let same = known.as_ref().and_then(|node| records?.get_key_value(node));
         let next = same.or_else(|| records?.first_key_value());
         let next = next.map(|(node, record)| (node.clone(), record.clone()));
-        match (self.shown.get(id), next) {
+        match (known, next) {
             (None, None) => {}
             (None, Some((node, record))) => self.show(state, id, node, record),
             (Some(_), None) => self.hide(state, id),
-            (Some(shown), Some((node, record))) if shown.node == node => {
+            (Some(known), Some((node, record))) if known == node => {
                 self.update(state, id, record);
             }
             (Some(_), Some((node, record))) => {
