@@ -1,87 +1,42 @@
-// Two servers as nodes of a cluster, with a real nats-server: what is fed at one is watched at the other one.
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { isReference, startServer } from '../server/index.mjs';
-import { freeTcpPort, freeUdpPorts } from '../server/ports.mjs';
+// Mountpoints in a cluster: what is fed at one node is watched at another one.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { isReference } from '../server/index.mjs';
 import type { Server } from '../server/portunus.mjs';
+import { hasNats, startCluster, type Cluster } from './cluster';
 import { expect, FIREFOX, test as base } from './fixtures';
 import { mediaFlows } from './stats';
 
-const NATS = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'portunus/tools/nats-server');
-const PORTUNUS = process.env.PORTUNUS_BIN ?? join(process.env.CARGO_TARGET_DIR ?? new URL('../../target', import.meta.url).pathname, 'debug/portunus');
-
-/** The UDP ports of the mountpoint at the first node: audio and video. */
-let ports: number[];
-
 /** The pages of the tests are those of the second node. */
-const test = base.extend<{}, { server: Server; first: Server; folder: string }>({
-  folder: [
+const test = base.extend<{}, { cluster: Cluster; server: Server }>({
+  cluster: [
     async ({}, use) => {
-      const folder = mkdtempSync(join(tmpdir(), 'portunus-cluster-'));
-      await use(folder);
-      rmSync(folder, { recursive: true, force: true });
+      const cluster = await startCluster(['first', 'second'], '');
+      await use(cluster);
+      await cluster.stop();
     },
     { scope: 'worker' },
   ],
-  first: [
-    async ({ folder }, use) => {
-      const port = await freeTcpPort();
-      const bus = spawn(NATS, ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', join(folder, 'nats')], { stdio: 'ignore' });
-      process.env.PORTUNUS_TEST_BUS = `nats://127.0.0.1:${port}`;
-      execFileSync(PORTUNUS, ['cluster', 'init', '--name', 'first', '--folder', join(folder, 'first')]);
-      execFileSync(PORTUNUS, ['cluster', 'issue', 'second', '--folder', join(folder, 'first'), '--to', join(folder, 'second')]);
-      ports = await freeUdpPorts(2);
-      const server = await startServer({ workers: 2, config: `${mountpoint(ports)}${await cluster(folder, 'first')}` });
-      await use(server);
-      await server.stop();
-      bus.kill('SIGKILL');
-    },
-    { scope: 'worker' },
-  ],
-  server: [
-    async ({ folder, first: _ }, use) => {
-      const server = await startServer({ workers: 2, config: await cluster(folder, 'second') });
-      await use(server);
-      expect(await server.stop()).toBe(0);
-    },
-    { scope: 'worker' },
-  ],
+  server: [async ({ cluster }, use) => use(cluster.nodes[1]), { scope: 'worker' }],
 });
 
-const mountpoint = ([audio, video]: number[]) => `
-[[streaming.mountpoint]]
-name = "camera"
-id = 11
-type = "rtp"
-description = "Camera of the first node"
-bufferkf_ms = 20000
-[[streaming.mountpoint.media]]
-type = "audio"
-mid = "a"
-port = ${audio}
-pt = 111
-codec = "opus"
-[[streaming.mountpoint.media]]
-type = "video"
-mid = "v"
-port = ${video}
-pt = 96
-codec = "vp8"
-`;
+test.skip(isReference || !hasNats, 'needs servers of its own and nats-server (scripts/setup cluster)');
 
-const cluster = async (folder: string, name: string) => `
-[cluster]
-bus = "${process.env.PORTUNUS_TEST_BUS}"
-name = "${name}"
-folder = ${JSON.stringify(join(folder, name))}
-bind = ["127.0.0.1"]
-port = ${await freeTcpPort()}
-media_port = 0
-`;
-
-test.skip(isReference || !existsSync(NATS), 'needs servers of its own and nats-server (scripts/setup cluster)');
+/** Makes the mountpoint 11 with Opus and VP8 at a server, and returns its ports. */
+async function createMountpoint(server: Server): Promise<number[]> {
+  const post = async (path: string, request: object) => {
+    const body = JSON.stringify({ transaction: 't', ...request });
+    return (await fetch(server.http + path, { method: 'POST', body })).json();
+  };
+  const session = (await post('', { janus: 'create' })).data.id;
+  const handle = (await post(`/${session}`, { janus: 'attach', plugin: 'janus.plugin.streaming' })).data.id;
+  const media = [
+    { type: 'audio', mid: 'a', port: 0, pt: 111, codec: 'opus' },
+    { type: 'video', mid: 'v', port: 0, pt: 96, codec: 'vp8' },
+  ];
+  const create = { request: 'create', type: 'rtp', id: 11, description: 'Camera of the first node', bufferkf_ms: 20_000, media };
+  const { plugindata } = await post(`/${session}/${handle}`, { janus: 'message', body: create });
+  return plugindata.data.stream.ports.map((it: { port: number }) => it.port);
+}
 
 /** Sends a test picture and a tone. */
 function feed([audio, video]: number[]): ChildProcess {
@@ -92,8 +47,8 @@ function feed([audio, video]: number[]): ChildProcess {
   return spawn('ffmpeg', ['-loglevel', 'error', ...input, ...picture, ...to(video), ...tone, ...to(audio)], { stdio: 'ignore' });
 }
 
-test('a page at one node plays what ffmpeg sends to the other one', FIREFOX, async ({ page }) => {
-  const ffmpeg = feed(ports);
+test('a page at one node plays what ffmpeg sends to the other one', FIREFOX, async ({ page, cluster }) => {
+  const ffmpeg = feed(await createMountpoint(cluster.nodes[0]));
   try {
     await page.goto('/streaming.html');
     await expect(page.getByTestId('mountpoint-11').getByTestId('state')).toContainText('media comes in');

@@ -64,6 +64,41 @@ const moves = (page: Page) => inRoom<boolean>(page, `[...document.querySelectorA
 /** The greatest height of a picture that is received. */
 const height = (page: Page) => inRoom<number>(page, `Math.max(0, ...[...document.querySelectorAll('video')].map((it) => it.videoHeight))`);
 
+interface Frames {
+  /** Those with the payload type of redundant audio (RFC 2198). */
+  red: number;
+  /** Of these, those with blocks of former packets. */
+  redundant: number;
+  /** All others. */
+  plain: number;
+}
+
+/** Counts the frames of audio that arrive at a page, as `window.frames`. */
+const countFrames = (page: Page) =>
+  inRoom(
+    page,
+    `(() => {
+      const script = \`onrtctransform = ({ transformer: { readable, writable, options } }) => readable.pipeThrough(new TransformStream({
+        transform(frame, controller) {
+          postMessage([frame.getMetadata().payloadType === options.red, new Uint8Array(frame.data)[0] >> 7]);
+          controller.enqueue(frame);
+        },
+      })).pipeTo(writable);\`;
+      const worker = new Worker(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })));
+      const counted = { red: 0, redundant: 0, plain: 0 };
+      worker.onmessage = ({ data: [isRed, more] }) => {
+        counted[isRed ? 'red' : 'plain'] += 1;
+        counted.redundant += isRed ? more : 0;
+      };
+      window.counted = counted;
+      const { receiver } = [...room.remoteParticipants.values()][0].getTrackPublication('microphone').track;
+      const red = receiver.getParameters().codecs.find((it) => it.mimeType === 'audio/red')?.payloadType;
+      receiver.transform = new RTCRtpScriptTransform(worker, { red });
+    })()`,
+  );
+
+const frames = (page: Page) => inRoom<Frames>(page, 'counted');
+
 test('sound that is negotiated with redundancy is heard, and Firefox subscribes to it without', async ({ context, livekit, firefox }) => {
   const al = await join(context, livekit, 'red', 'al');
   const bo = await join(context, livekit, 'red', 'bo', { singlePeerConnection: false });
@@ -72,6 +107,10 @@ test('sound that is negotiated with redundancy is heard, and Firefox subscribes 
   for (const page of [bo, cy]) await expect.poll(() => seen(page)).toEqual(['al microphone subscribed on']);
   expect(await inRoom(bo, `[...room.remoteParticipants.values()][0].getTrackPublication('microphone').trackInfo.mimeType`)).toBe('audio/red');
   await expect.poll(() => heard(bo)).toEqual([true]);
+  // Each packet has the former one, too.
+  await countFrames(bo);
+  await expect.poll(async () => (await frames(bo)).redundant).toBeGreaterThan(50);
+  expect((await frames(bo)).plain).toBe(0);
 });
 
 test('a publisher can do without redundancy, and send stereo', async ({ context, livekit }) => {

@@ -25,6 +25,6 @@ export const KNOWN = [
   { session: 'joins', step: 'alice leaves', reason: 'who leaves is not told so: its connection is closed' },
   { session: 'tracks', path: 'trackPublished.*(videoLayerMode|backupCodecPolicy|mimeType)', reason: 'what the client did not say is filled in when media comes, and media types are written as in SDP' },
   { path: '.*turn_?[pP]assword', reason: 'rooms have no password for TURN: clients get credentials of their own in `ice_servers`' },
-  { path: '.*enabled_?([pP]ublish_?)?[cC]odecs', reason: 'RED and RTX are not listed: audio in RED is not taken, and RTX is not used' },
+  { path: '.*enabled_?([pP]ublish_?)?[cC]odecs', reason: 'RED and RTX are not listed: they are no codecs of tracks, and are negotiated all the same' },
   { session: 'rooms', step: 'create without a name', reason: 'a room needs a name' },
 ];

@@ -20,7 +20,7 @@ process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
  * @property {string} admin address of the Admin API over HTTP, which has the dashboard at `/`; a WebSocket may be opened there
  * @property {string | null} unix path of the Unix socket
  * @property {() => Promise<number | null>} stop ends it by SIGINT, which waits for no calls, and gives the exit status
- * @property {() => Promise<void>} kill ends it by SIGKILL
+ * @property {(signal?: NodeJS.Signals) => Promise<void>} kill ends it by a signal, SIGKILL if none is named
  * @property {() => Promise<void>} restart starts it again at the same ports, once it was killed
  * @property {number | undefined} pid its process; none of a reference
  * @property {number} media the UDP port of the first worker; 0 of a reference
@@ -92,8 +92,8 @@ async function start({ workers = 2, unix, config = '', http: ofHttp = '', basePa
       return child.pid;
     },
     media,
-    kill: async () => {
-      child.kill('SIGKILL');
+    kill: async (signal = 'SIGKILL') => {
+      child.kill(signal);
       await exited;
     },
     restart: run,

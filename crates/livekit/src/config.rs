@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use portunus_config::{Configuration, Protocol, Secret, Section};
+use portunus_config::{Configuration, Probe, Protocol, Secret, Section};
 use serde::{Deserialize, Serialize};
 
 use crate::egress::EgressConfig;
@@ -47,6 +48,9 @@ pub struct LiveKitConfig {
     pub max_connections: usize,
     /// The program ffmpeg: a name in PATH, or a path.
     pub ffmpeg: String,
+    /// The file of trunks, rules and ingresses. Without it they are forgotten with the server.
+    #[serde(with = "portunus_config::optional")]
+    pub save: Option<PathBuf>,
     /// The webhooks.
     pub webhook: WebhookConfig,
     /// Recordings and streams.
@@ -71,6 +75,7 @@ impl Default for LiveKitConfig {
             max_participants: 100_000,
             max_connections: 100_000,
             ffmpeg: "ffmpeg".to_owned(),
+            save: None,
             webhook: WebhookConfig::default(),
             egress: EgressConfig::default(),
             ingress: IngressConfig::default(),
@@ -181,6 +186,12 @@ impl Configuration for LiveKitConfig {
             section.listens("ingress", Protocol::Tcp, &[], ports);
         }
         livekit
+    }
+
+    fn probe(&self, probe: &mut Probe) {
+        if let Some(file) = self.save.as_ref().filter(|_| self.is_on()) {
+            probe.written_file("save", file);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use livekit_protocol::{DisconnectReason, RoomConfiguration, RoomEndReason, SyncS
 use portunus_audio::AudioThreads;
 use portunus_core::{Credentials, Gateway, Purse, Requester};
 use portunus_record::Whose;
+use portunus_resources::SavedError;
 use portunus_room::{CreateError, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use portunus_telephony::Telephony;
@@ -25,6 +26,7 @@ use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::limits;
 use crate::plugin::{LiveKitPlugin, PACKAGE, SharedPlugin};
 use crate::refusals::Refusals;
+use crate::saved::{Content, Store};
 use crate::session::{JoinError, Joined, Joining, Permissions, server_info};
 use crate::sip::{self, Sip};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
@@ -173,7 +175,8 @@ impl Door {
     }
 
     /// Lets clients in from now on.
-    pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) {
+    pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) -> Result<(), SavedError> {
+        let (store, saved) = Store::open(self.config.save.clone())?;
         let halls: Arc<dyn Halls> = Arc::new(HallsOf(Arc::downgrade(self)));
         let facts = gateway.facts();
         let recorder = facts.recorder.in_folder(&self.config.egress.dir);
@@ -200,6 +203,7 @@ impl Door {
             media: media.clone(),
             webhooks: self.webhooks.clone(),
             halls: halls.clone(),
+            store: store.clone(),
         });
         if let Some((audio, telephony)) = means.telephones {
             self.sip.open(sip::Means {
@@ -207,11 +211,21 @@ impl Door {
                 telephony,
                 media,
                 halls,
+                store,
             });
         }
         // It is opened once.
         let _ = self.gateway.set(gateway);
         self.set_webhooks(&self.config.webhook);
+        for content in saved {
+            match content {
+                Content::InboundTrunk(trunk) => self.sip.restore_inbound(trunk),
+                Content::OutboundTrunk(trunk) => self.sip.restore_outbound(trunk),
+                Content::Rule(rule) => self.sip.restore_rule(rule),
+                Content::Ingress(info) => self.ingresses.restore(info),
+            }
+        }
+        Ok(())
     }
 
     /// Takes other keys and webhooks over.

@@ -13,6 +13,7 @@
 //! | `services` | Twirp: rooms and participants, as server SDKs see them |
 //! | `agents` | workers of agents, their jobs and dispatches |
 //! | `webhook` | what happens in rooms, posted to URLs |
+//! | `saved` | trunks, rules and ingresses over a restart |
 //! | `egress` | recordings and streams that the services start |
 //! | `sip` | telephones: trunks, rules and calls |
 //! | `ingress`, `whip`, `guest` | media that comes by WHIP and by programs, and its participants |
@@ -45,6 +46,7 @@ mod livekit;
 mod plugin;
 mod refusals;
 mod rpc;
+mod saved;
 pub mod services;
 mod session;
 mod sip;
@@ -61,4 +63,7 @@ pub use ingress::IngressConfig;
 pub use livekit::LiveKit;
 /// LiveKit's messages, as its protocol declares them.
 pub use livekit_protocol as protocol;
+pub use portunus_resources::SavedError;
+#[cfg(feature = "testing")]
+pub use saved::rewrite as rewrite_saved;
 pub use webhook::WebhookConfig;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use portunus_core::{Gateway, Plugin};
 use portunus_metrics::{MetricsPage, MetricsSource};
+use portunus_resources::SavedError;
 use portunus_room::Rooms;
 
 use crate::config::LiveKitConfig;
@@ -58,15 +59,15 @@ impl LiveKit {
         Arc::new(self.door.plugin())
     }
 
-    /// Opens the door. Returns its HTTP paths, whose requests have a
-    /// [`Requester`](portunus_core::Requester) as extension.
-    pub fn open(&self, gateway: Gateway) -> Router {
-        self.door.open(gateway, self.means.clone());
+    /// Opens the door, with what its services have saved. Returns its HTTP paths, whose requests
+    /// have a [`Requester`](portunus_core::Requester) as extension. Plugins have started before.
+    pub fn open(&self, gateway: Gateway) -> Result<Router, SavedError> {
+        self.door.open(gateway, self.means.clone())?;
         tokio::spawn(clean(Arc::downgrade(&self.door)));
         tokio::spawn(send_batches(Arc::downgrade(&self.door)));
         tokio::spawn(send_speakers(Arc::downgrade(&self.door)));
         tokio::spawn(send_elsewhere(Arc::downgrade(&self.door)));
-        edge::router(self.door.clone())
+        Ok(edge::router(self.door.clone()))
     }
 }
 

@@ -3,7 +3,7 @@
 use portunus_api::ExtraServer;
 use portunus_audio::AudioThreads;
 use portunus_core::Gateway;
-use portunus_livekit::{LiveKit, Means};
+use portunus_livekit::{LiveKit, Means, SavedError};
 use portunus_room::Rooms;
 use portunus_telephony::Telephony;
 
@@ -26,9 +26,13 @@ pub(crate) fn door(
 }
 
 /// Returns the door's server. From now on the door lets clients in.
-pub(crate) fn server(config: &Config, door: &LiveKit, gateway: &Gateway) -> ExtraServer {
+pub(crate) fn server(
+    config: &Config,
+    door: &LiveKit,
+    gateway: &Gateway,
+) -> Result<ExtraServer, SavedError> {
     let livekit = &config.livekit;
-    ExtraServer {
+    Ok(ExtraServer {
         name: LIVEKIT,
         key: "livekit.port",
         bind: livekit.bind.clone(),
@@ -36,6 +40,6 @@ pub(crate) fn server(config: &Config, door: &LiveKit, gateway: &Gateway) -> Extr
         tls: livekit.tls.then_some("livekit.tls"),
         max_connections: livekit.max_connections,
         limit_key: "livekit.max_connections",
-        router: door.open(gateway.clone()),
-    }
+        router: door.open(gateway.clone())?,
+    })
 }

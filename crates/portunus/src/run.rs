@@ -68,6 +68,8 @@ pub(crate) enum RunError {
     Traces(#[from] ExporterBuildError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    #[error("livekit.save: {0}")]
+    LiveKit(#[from] portunus_livekit::SavedError),
     #[error(transparent)]
     EventHandler(#[from] EventHandlerError),
     #[error(
@@ -165,15 +167,19 @@ pub(crate) async fn run(
         audio: Some(audio),
     };
     let administration = Administration::new(gateway.clone(), options);
-    let doors = door.as_ref();
-    let doors = doors.map(|door| livekit::server(&config, door, &gateway));
-    let doors = doors.into_iter().collect();
-    let started = Transports::start_with(config.api.clone(), administration, metrics, doors);
+    let started = async {
+        let doors = door.as_ref();
+        let doors = doors.map(|door| livekit::server(&config, door, &gateway));
+        let doors = doors.transpose()?.into_iter().collect();
+        let api = config.api.clone();
+        let started = Transports::start_with(api, administration, metrics, doors);
+        Ok::<_, RunError>(started.await?)
+    };
     let transports = match started.await {
         Ok(transports) => transports,
         Err(error) => {
             media.shutdown();
-            return Err(error.into());
+            return Err(error);
         }
     };
     let cluster = cluster.map(|node| {

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livekit/livekit-server/pkg/telemetry/prometheus"
 	"github.com/livekit/protocol/auth"
+	"github.com/livekit/protocol/livekit"
 )
 
 const (
@@ -32,6 +34,11 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	// livekit-server's test client counts by the metrics of a server.
+	if err := prometheus.Init("test", livekit.NodeType_SERVER); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if url = os.Getenv("LIVEKIT_URL"); url != "" {
 		url = strings.Replace(strings.TrimSuffix(url, "/"), "http", "ws", 1)
 		return m.Run()

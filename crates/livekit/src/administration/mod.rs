@@ -4,20 +4,25 @@ mod moves;
 mod participant;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use livekit_protocol as lk;
 use livekit_protocol::{data_packet, signal_request, signal_response};
 use portunus_core::{Purse, Requester};
 use portunus_room::CreateError;
 use prost::Message;
+use tokio::time::sleep;
 
 use crate::door::{Door, EntryError};
 use crate::egress::plan;
-use crate::hall::{Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
+use crate::hall::{Hall, Input, LOSSY, Member, Packet, Person, RELIABLE, RoomOptions};
 use crate::services::{
     Answer, Code, EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, Rooms, ServiceError,
     Services, SipAnswer, SipRequest,
 };
+
+/// How long agents of an ended dispatch may take to leave.
+const LEAVING: Duration = Duration::from_secs(3);
 
 impl Services for Door {
     fn purse(&self, requester: Requester) -> Purse {
@@ -45,9 +50,9 @@ impl Services for Door {
     async fn ingress(&self, request: IngressRequest) -> Answer<IngressAnswer> {
         let ingresses = &self.ingresses;
         let info = match request {
-            IngressRequest::Create(request) => ingresses.create(*request)?,
-            IngressRequest::Update(request) => ingresses.update(*request)?,
-            IngressRequest::Delete(request) => ingresses.delete(&request.ingress_id)?,
+            IngressRequest::Create(request) => ingresses.create(*request).await?,
+            IngressRequest::Update(request) => ingresses.update(*request).await?,
+            IngressRequest::Delete(request) => ingresses.delete(&request.ingress_id).await?,
             IngressRequest::List(request) => {
                 return Ok(IngressAnswer::List(ingresses.find(&request)));
             }
@@ -250,12 +255,16 @@ impl Rooms for Door {
         &self,
         request: lk::DeleteAgentDispatchRequest,
     ) -> Answer<lk::AgentDispatch> {
-        self.hall(&request.room)?;
+        let hall = self.hall(&request.room)?;
         let ended = self
             .agents
             .end_dispatch(&request.room, &request.dispatch_id);
         let text = "dispatch ID not found";
-        ended.ok_or_else(|| ServiceError::new(Code::NotFound, text))
+        let ended = ended.ok_or_else(|| ServiceError::new(Code::NotFound, text))?;
+        if !ended.agents.is_empty() {
+            tokio::spawn(remove_agents(hall, ended.agents));
+        }
+        Ok(ended.dispatch)
     }
 
     async fn list_dispatch(
@@ -273,6 +282,21 @@ impl Rooms for Door {
         let packet = of_server(vec![request.destination_identity], packet);
         hall.deliver(RELIABLE, packet, &[member]);
         call.answer().await
+    }
+}
+
+/// Removes the agents of an ended dispatch that do not leave by themselves.
+async fn remove_agents(hall: Arc<Hall>, identities: Vec<String>) {
+    sleep(LEAVING).await;
+    for identity in identities {
+        let id = hall.id_of(&identity);
+        let mut state = hall.room.lock();
+        let is_agent = hall.people().get(&id).is_some_and(Person::is_agent);
+        if is_agent {
+            tracing::info!(room = hall.name, identity, "an agent did not leave");
+            // It may just have left.
+            let _ = state.kick(&id, None);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use crate::ids::IdKind;
 use crate::token::Keys;
 pub(crate) use pool::WorkerKey;
-use pool::{Action, Pool};
+use pool::{Action, Pool, identity_of, room_of};
 
 /// The most messages that wait for a worker. One with more is disconnected.
 const MAX_WAITING: usize = 256;
@@ -23,6 +23,14 @@ const MAX_WAITING: usize = 256;
 /// The most dispatches of a room, and jobs that a dispatch remembers.
 const MAX_DISPATCHES: usize = 256;
 const MAX_JOBS: usize = 1_024;
+
+/// A dispatch that was ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) dispatch: lk::AgentDispatch,
+    /// The identities of the participants whose jobs were running.
+    pub(crate) agents: Vec<String>,
+}
 
 /// The workers and what they have to do; cheap to clone.
 #[derive(Debug, Clone)]
@@ -160,14 +168,29 @@ impl Agents {
         Some(dispatch)
     }
 
-    /// Ends a dispatch with its jobs. Returns `None` if there is no such dispatch.
-    pub(crate) fn end_dispatch(&self, room: &str, id: &str) -> Option<lk::AgentDispatch> {
+    /// Ends the jobs of an agent that has left a room.
+    pub(crate) fn participant_left(&self, room: &str, identity: &str) {
         let mut state = self.state();
+        let actions = state.pool.left(room, identity);
+        state.carry_out(actions);
+    }
+
+    /// Ends a dispatch with its jobs. Returns `None` if there is no such dispatch.
+    pub(crate) fn end_dispatch(&self, room: &str, id: &str) -> Option<Ended> {
+        let mut state = self.state();
+        let known = state.dispatches.get(room)?;
+        known.iter().find(|it| it.id == id)?;
         let actions = state.pool.terminate(id);
+        let identity = |action: &Action| match action {
+            Action::Changed(job) => identity_of(job).map(str::to_owned),
+            Action::Send(..) | Action::Close(_) => None,
+        };
+        let agents = actions.iter().filter_map(identity).collect();
         state.carry_out(actions);
         let dispatches = state.dispatches.get_mut(room)?;
         let index = dispatches.iter().position(|it| it.id == id)?;
-        Some(dispatches.remove(index))
+        let dispatch = dispatches.remove(index);
+        Some(Ended { dispatch, agents })
     }
 
     /// Returns the dispatches of a room, or the one with this id.
@@ -241,8 +264,7 @@ impl State {
 
     /// Notes the state of a job in its dispatch.
     fn note(&mut self, job: lk::Job) {
-        let room = job.room.as_ref().map_or("", |room| room.name.as_str());
-        let dispatches = self.dispatches.get_mut(room).into_iter().flatten();
+        let dispatches = self.dispatches.get_mut(room_of(&job)).into_iter().flatten();
         for dispatch in dispatches.filter(|it| it.id == job.dispatch_id) {
             let jobs = &mut dispatch.state.get_or_insert_default().jobs;
             jobs.retain(|known| known.id != job.id);

@@ -139,7 +139,8 @@ fn a_dispatch_is_made_listed_and_ended() {
     assert!(agents.dispatches("den", "AD_other").is_empty());
     assert!(agents.end_dispatch("den", "AD_other").is_none());
     let ended = agents.end_dispatch("den", &made.id).unwrap();
-    let jobs = ended.state.unwrap().jobs;
+    assert_eq!(ended.agents, ["agent-1"]);
+    let jobs = ended.dispatch.state.unwrap().jobs;
     assert_eq!(
         jobs[0].state.clone().unwrap().status(),
         JobStatus::JsSuccess
@@ -149,6 +150,28 @@ fn a_dispatch_is_made_listed_and_ended() {
         next(&mut bot),
         server_message::Message::Termination(_)
     ));
+}
+
+#[test]
+fn the_job_of_an_agent_that_has_left_is_ended() {
+    let agents = agents();
+    let mut bot = worker(&agents, JobType::JtRoom, "");
+    agents.room_started(&room(), &[]);
+    let job = offered(&mut bot);
+    accept(&agents, &bot, &job);
+    next(&mut bot);
+    agents.participant_left("den", "agent-2");
+    agents.participant_left("other", "agent-1");
+    assert!(bot.messages.try_recv().is_err());
+    agents.participant_left("den", "agent-1");
+    match next(&mut bot) {
+        server_message::Message::Termination(it) => assert_eq!(it.job_id, job.id),
+        other => unreachable!("{other:?}"),
+    }
+    let state = agents.dispatches("den", "")[0].state.clone().unwrap();
+    let state = state.jobs[0].state.clone().unwrap();
+    assert_eq!(state.status(), JobStatus::JsFailed);
+    assert_eq!(state.error, "agent worker left the room");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use livekit_protocol::{JobType, ParticipantInfo, Room, RoomEndReason, participant_info};
 use portunus_room::State;
 
-use super::{Hall, Member};
+use super::{Hall, Member, Person};
 use crate::agents::Agents;
 use crate::happening::{Happening, Observer};
 use crate::webhook::Webhooks;
@@ -117,6 +117,11 @@ impl Hall {
             self.reports.send(ended);
         }
         participant.tracks.clear();
+        let person = |it: &Person| it.sid == member.sid && it.is_agent();
+        if self.people().get(&member.id).is_some_and(person) {
+            let agents = &self.reports.agents;
+            agents.participant_left(&self.name, &member.identity);
+        }
         let room = self.info(state);
         self.reports.send(match was_up {
             true => Happening::Left(room, participant),

@@ -19,6 +19,14 @@ pub struct IngressConfig {
     pub rtmp_host: String,
 }
 
+impl IngressConfig {
+    /// Returns whether a port is one for RTMP.
+    pub(super) fn has_port(&self, port: u16) -> bool {
+        let nth = port.checked_sub(self.rtmp_port);
+        self.rtmp_port > 0 && nth.is_some_and(|nth| nth < self.rtmp_ports)
+    }
+}
+
 impl Default for IngressConfig {
     fn default() -> Self {
         IngressConfig {

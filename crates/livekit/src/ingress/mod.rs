@@ -22,6 +22,7 @@ use crate::hall::{Hall, Halls};
 use crate::happening::Happening;
 use crate::ids::IdKind;
 use crate::limits;
+use crate::saved::{Change, Content, Store};
 use crate::services::{Answer, Code, ServiceError};
 use crate::webhook::Webhooks;
 
@@ -45,6 +46,8 @@ pub(crate) struct Means {
     pub(crate) media: MediaPlane,
     pub(crate) webhooks: Webhooks,
     pub(crate) halls: Arc<dyn Halls>,
+    /// Where ingresses are kept.
+    pub(crate) store: Store,
 }
 
 /// The ingresses of a server; cheap to clone.
@@ -86,7 +89,13 @@ impl Ingresses {
     }
 
     /// Makes an ingress. Media from a URL comes at once.
-    pub(crate) fn create(&self, request: lk::CreateIngressRequest) -> Answer<IngressInfo> {
+    pub(crate) async fn create(&self, request: lk::CreateIngressRequest) -> Answer<IngressInfo> {
+        let (info, saving) = self.add(request)?;
+        saving.done().await?;
+        Ok(info)
+    }
+
+    fn add(&self, request: lk::CreateIngressRequest) -> Answer<(IngressInfo, Change)> {
         let means = self.means()?;
         let input = request.input_type();
         check(&request)?;
@@ -105,7 +114,7 @@ impl Ingresses {
         };
         let info = IngressInfo {
             ingress_id: IdKind::Ingress.random(),
-            url: url(means, &request, port),
+            url: url(means, input, &request.url, port),
             stream_key,
             name: request.name,
             input_type: request.input_type,
@@ -131,12 +140,58 @@ impl Ingresses {
         };
         self.run(&mut entry);
         list.push(entry);
-        Ok(info)
+        let saving = means.store.keep(Content::Ingress(info.clone()));
+        Ok((info, saving))
+    }
+
+    /// Adds an ingress of a former run. Media from a URL comes again, unless it had ended.
+    pub(crate) fn restore(&self, mut info: IngressInfo) {
+        let Ok(means) = self.means() else {
+            return;
+        };
+        let mut list = self.list();
+        let input = info.input_type();
+        let mut port = None;
+        if input == IngressInput::RtmpInput {
+            // The one that its clients know, if it is still there.
+            let known = info.url.rsplit_once(':').and_then(|(_, end)| {
+                let (port, _) = end.split_once('/')?;
+                port.parse().ok()
+            });
+            let known = known.filter(|port| means.config.has_port(*port));
+            match known.map_or_else(|| free_port(means, &list), Ok) {
+                Ok(found) => port = Some(found),
+                Err(error) => {
+                    let id = &info.ingress_id;
+                    tracing::warn!(ingress = id, "a saved ingress gets no media: {error}");
+                    let state = info.state.get_or_insert_default();
+                    state.set_status(Status::EndpointError);
+                    state.error = error.to_string();
+                }
+            }
+        }
+        info.url = url(means, input, &info.url, port);
+        let mut entry = Entry {
+            info,
+            running: None,
+            port,
+        };
+        let state = entry.info.state.as_ref();
+        if state.is_none_or(|state| state.status() != Status::EndpointComplete) {
+            self.run(&mut entry);
+        }
+        list.push(entry);
     }
 
     /// Changes an ingress that gets no media.
-    pub(crate) fn update(&self, request: lk::UpdateIngressRequest) -> Answer<IngressInfo> {
-        self.means()?;
+    pub(crate) async fn update(&self, request: lk::UpdateIngressRequest) -> Answer<IngressInfo> {
+        let (info, saving) = self.change(request)?;
+        saving.done().await?;
+        Ok(info)
+    }
+
+    fn change(&self, request: lk::UpdateIngressRequest) -> Answer<(IngressInfo, Change)> {
+        let means = self.means()?;
         let mut list = self.list();
         let entry = find(&mut list, &request.ingress_id)?;
         let info = &mut entry.info;
@@ -162,7 +217,8 @@ impl Ingresses {
         self.0.whip.end_of(&entry.info.ingress_id);
         entry.running = None;
         self.run(entry);
-        Ok(entry.info.clone())
+        let saving = means.store.keep(Content::Ingress(saved(&entry.info)));
+        Ok((entry.info.clone(), saving))
     }
 
     /// Returns ingresses.
@@ -177,13 +233,18 @@ impl Ingresses {
     }
 
     /// Removes an ingress with its participant.
-    pub(crate) fn delete(&self, id: &str) -> Answer<IngressInfo> {
-        let mut list = self.list();
-        find(&mut list, id)?;
-        self.0.whip.end_of(id);
-        let index = list.iter().position(|entry| entry.info.ingress_id == id);
-        let entry = index.map(|index| list.remove(index));
-        let mut info = entry.map(|entry| entry.info).unwrap_or_default();
+    pub(crate) async fn delete(&self, id: &str) -> Answer<IngressInfo> {
+        let means = self.means()?;
+        let (mut info, saving) = {
+            let mut list = self.list();
+            find(&mut list, id)?;
+            self.0.whip.end_of(id);
+            let index = list.iter().position(|entry| entry.info.ingress_id == id);
+            let entry = index.map(|index| list.remove(index));
+            let info = entry.map(|entry| entry.info).unwrap_or_default();
+            (info, means.store.remove(id))
+        };
+        saving.done().await?;
         let state = info.state.get_or_insert_default();
         state.set_status(Status::EndpointInactive);
         Ok(info)
@@ -209,6 +270,9 @@ impl Ingresses {
         let is_on = entry.info.enabled.unwrap_or(true);
         let input = entry.info.input_type();
         if !is_on || input == IngressInput::WhipInput {
+            return;
+        }
+        if input == IngressInput::RtmpInput && entry.port.is_none() {
             return;
         }
         let Some(means) = self.0.means.get() else {
@@ -305,6 +369,18 @@ impl Ingresses {
         });
     }
 
+    /// Keeps that a URL has ended, so that it is not taken again.
+    fn keep_complete(&self, id: &str) {
+        let mut list = self.list();
+        if let (Ok(entry), Ok(means)) = (find(&mut list, id), self.means()) {
+            let mut info = saved(&entry.info);
+            let state = info.state.get_or_insert_default();
+            state.set_status(Status::EndpointComplete);
+            // An error is in the log.
+            tokio::spawn(means.store.keep(Content::Ingress(info)).done());
+        }
+    }
+
     fn list(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -313,6 +389,14 @@ impl Ingresses {
 fn find<'a>(list: &'a mut [Entry], id: &str) -> Answer<&'a mut Entry> {
     let found = list.iter_mut().find(|entry| entry.info.ingress_id == id);
     found.ok_or_else(|| error(Code::NotFound, "ingress does not exist"))
+}
+
+/// Returns what is kept of an ingress: not the state of its media.
+fn saved(info: &IngressInfo) -> IngressInfo {
+    IngressInfo {
+        state: Some(IngressState::default()),
+        ..info.clone()
+    }
 }
 
 fn check(request: &lk::CreateIngressRequest) -> Answer<()> {
@@ -370,14 +454,14 @@ fn free_port(means: &Means, list: &[Entry]) -> Answer<u16> {
 }
 
 /// Returns the URL of an ingress: where media has to be sent to, or where it comes from.
-fn url(means: &Means, request: &lk::CreateIngressRequest, port: Option<u16>) -> String {
+fn url(means: &Means, input: IngressInput, source: &str, port: Option<u16>) -> String {
     let host = match means.address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
     };
     let config = &means.config;
-    match request.input_type() {
-        IngressInput::UrlInput => request.url.clone(),
+    match input {
+        IngressInput::UrlInput => source.to_owned(),
         IngressInput::WhipInput if !config.whip_url.is_empty() => config.whip_url.clone(),
         IngressInput::WhipInput => {
             let scheme = if means.tls { "https" } else { "http" };

@@ -98,6 +98,9 @@ impl Feeder {
             if !resource.is_empty() {
                 wait = FIRST_WAIT;
             }
+            if status == Status::EndpointComplete {
+                self.ingresses.keep_complete(id);
+            }
             self.ingresses.ends(id, &resource, status, error);
             if is_url || is_stopped {
                 return;

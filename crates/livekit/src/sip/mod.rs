@@ -4,6 +4,7 @@ mod dispatch;
 mod entrance;
 mod line;
 mod outgoing;
+mod registry;
 mod trunks;
 
 use std::collections::HashMap;
@@ -17,10 +18,11 @@ use portunus_telephony::{DialId, Entrance, IncomingCall, Reception, Telephone, T
 
 use crate::hall::Halls;
 use crate::ids::IdKind;
+use crate::saved::Store;
 use crate::services::{Answer, Code, ServiceError, SipAnswer, SipRequest};
 use dispatch::choices;
 use entrance::{IncomingEntrance, by_name};
-use trunks::{apply, inbound, outbound};
+use trunks::apply;
 
 /// The most trunks of each direction, and rules.
 const MAX_ENTRIES: usize = 10_000;
@@ -43,6 +45,8 @@ pub(crate) struct Means {
     pub(crate) telephony: Telephony,
     pub(crate) media: MediaPlane,
     pub(crate) halls: Arc<dyn Halls>,
+    /// Where trunks and rules are kept.
+    pub(crate) store: Store,
 }
 
 /// The trunks, rules and calls of a server; cheap to clone.
@@ -110,7 +114,7 @@ impl Sip {
     /// Serves a request.
     pub(crate) async fn serve(&self, request: SipRequest) -> Answer<SipAnswer> {
         Ok(match request {
-            SipRequest::CreateInbound(trunk) => SipAnswer::Inbound(self.add_inbound(*trunk)?),
+            SipRequest::CreateInbound(trunk) => SipAnswer::Inbound(self.add_inbound(*trunk).await?),
             SipRequest::UpdateInbound(request) => {
                 use lk::update_sip_inbound_trunk_request::Action;
                 let id = request.sip_trunk_id;
@@ -121,7 +125,7 @@ impl Sip {
                     None => return Err(error(Code::InvalidArgument, "action is required")),
                 }
                 trunk.sip_trunk_id = id;
-                SipAnswer::Inbound(self.add_inbound(trunk)?)
+                SipAnswer::Inbound(self.add_inbound(trunk).await?)
             }
             SipRequest::GetInbound(id) => SipAnswer::GotInbound(self.inbound(&id)?),
             SipRequest::ListInbound(request) => {
@@ -133,7 +137,9 @@ impl Sip {
                 let trunks = registry.inbound.iter().filter(is_wanted);
                 SipAnswer::ListInbound(trunks.cloned().collect())
             }
-            SipRequest::CreateOutbound(trunk) => SipAnswer::Outbound(self.add_outbound(*trunk)?),
+            SipRequest::CreateOutbound(trunk) => {
+                SipAnswer::Outbound(self.add_outbound(*trunk).await?)
+            }
             SipRequest::UpdateOutbound(request) => {
                 use lk::update_sip_outbound_trunk_request::Action;
                 let id = request.sip_trunk_id;
@@ -144,7 +150,7 @@ impl Sip {
                     None => return Err(error(Code::InvalidArgument, "action is required")),
                 }
                 trunk.sip_trunk_id = id;
-                SipAnswer::Outbound(self.add_outbound(trunk)?)
+                SipAnswer::Outbound(self.add_outbound(trunk).await?)
             }
             SipRequest::GetOutbound(id) => SipAnswer::GotOutbound(self.outbound(&id)?),
             SipRequest::ListOutbound(request) => {
@@ -156,8 +162,8 @@ impl Sip {
                 let trunks = registry.outbound.iter().filter(is_wanted);
                 SipAnswer::ListOutbound(trunks.cloned().collect())
             }
-            SipRequest::DeleteTrunk(id) => SipAnswer::Trunk(self.delete_trunk(&id)?),
-            SipRequest::CreateRule(rule) => SipAnswer::Rule(self.add_rule(*rule)?),
+            SipRequest::DeleteTrunk(id) => SipAnswer::Trunk(self.delete_trunk(&id).await?),
+            SipRequest::CreateRule(rule) => SipAnswer::Rule(self.add_rule(*rule).await?),
             SipRequest::UpdateRule(request) => {
                 use lk::update_sip_dispatch_rule_request::Action;
                 let id = request.sip_dispatch_rule_id;
@@ -180,7 +186,7 @@ impl Sip {
                     None => return Err(error(Code::InvalidArgument, "action is required")),
                 }
                 rule.sip_dispatch_rule_id = id;
-                SipAnswer::Rule(self.add_rule(rule)?)
+                SipAnswer::Rule(self.add_rule(rule).await?)
             }
             SipRequest::ListRules(request) => {
                 let registry = self.registry();
@@ -192,12 +198,7 @@ impl Sip {
                 let rules = registry.rules.iter().filter(is_wanted);
                 SipAnswer::ListRules(rules.cloned().collect())
             }
-            SipRequest::DeleteRule(id) => {
-                let mut registry = self.registry();
-                let rules = &mut registry.rules;
-                let index = rules.iter().position(|it| it.sip_dispatch_rule_id == id);
-                SipAnswer::Rule(Box::new(rules.remove(index.ok_or_else(no_rule)?)))
-            }
+            SipRequest::DeleteRule(id) => SipAnswer::Rule(self.delete_rule(&id).await?),
             SipRequest::CreateParticipant(request) => {
                 SipAnswer::Participant(Box::new(self.call(*request).await?))
             }
@@ -217,82 +218,6 @@ impl Sip {
         let registry = self.registry();
         let found = registry.outbound.iter().find(|it| it.sip_trunk_id == id);
         found.cloned().ok_or_else(no_trunk)
-    }
-
-    /// Adds a trunk, or replaces the one of its id.
-    fn add_inbound(
-        &self,
-        mut trunk: lk::SipInboundTrunkInfo,
-    ) -> Answer<Box<lk::SipInboundTrunkInfo>> {
-        trunks::check_inbound(&trunk)?;
-        if trunk.sip_trunk_id.is_empty() {
-            trunk.sip_trunk_id = IdKind::Trunk.random();
-        }
-        let set = self.telephone()?.set_trunk(inbound(&trunk));
-        set.map_err(|fault| error(Code::InvalidArgument, fault.to_string()))?;
-        let mut registry = self.registry();
-        registry
-            .inbound
-            .retain(|it| it.sip_trunk_id != trunk.sip_trunk_id);
-        check_count(registry.inbound.len())?;
-        registry.inbound.push(trunk.clone());
-        Ok(Box::new(trunk))
-    }
-
-    /// Adds a trunk, or replaces the one of its id.
-    fn add_outbound(
-        &self,
-        mut trunk: lk::SipOutboundTrunkInfo,
-    ) -> Answer<Box<lk::SipOutboundTrunkInfo>> {
-        trunks::check_outbound(&trunk)?;
-        if trunk.sip_trunk_id.is_empty() {
-            trunk.sip_trunk_id = IdKind::Trunk.random();
-        }
-        let telephone = self.telephone()?;
-        let before = self.outbound(&trunk.sip_trunk_id).ok();
-        for name in before.iter().flat_map(trunks::names) {
-            telephone.remove_trunk(&name);
-        }
-        for phone_trunk in outbound(&trunk) {
-            let set = telephone.set_trunk(phone_trunk);
-            set.map_err(|fault| error(Code::InvalidArgument, fault.to_string()))?;
-        }
-        let mut registry = self.registry();
-        registry
-            .outbound
-            .retain(|it| it.sip_trunk_id != trunk.sip_trunk_id);
-        check_count(registry.outbound.len())?;
-        registry.outbound.push(trunk.clone());
-        Ok(Box::new(trunk))
-    }
-
-    fn delete_trunk(&self, id: &str) -> Answer<Box<lk::SipTrunkInfo>> {
-        let telephone = self.telephone()?;
-        if let Ok(trunk) = self.inbound(id) {
-            telephone.remove_trunk(id);
-            self.registry().inbound.retain(|it| it.sip_trunk_id != id);
-            return Ok(Box::new(trunks::of_inbound(trunk)));
-        }
-        let trunk = self.outbound(id)?;
-        for name in trunks::names(&trunk) {
-            telephone.remove_trunk(&name);
-        }
-        self.registry().outbound.retain(|it| it.sip_trunk_id != id);
-        Ok(Box::new(trunks::of_outbound(trunk)))
-    }
-
-    /// Adds a rule, or replaces the one of its id.
-    fn add_rule(&self, mut rule: lk::SipDispatchRuleInfo) -> Answer<Box<lk::SipDispatchRuleInfo>> {
-        trunks::check_rule(&rule)?;
-        if rule.sip_dispatch_rule_id.is_empty() {
-            rule.sip_dispatch_rule_id = IdKind::DispatchRule.random();
-        }
-        let mut registry = self.registry();
-        let id = &rule.sip_dispatch_rule_id;
-        registry.rules.retain(|it| it.sip_dispatch_rule_id != *id);
-        check_count(registry.rules.len())?;
-        registry.rules.push(rule.clone());
-        Ok(Box::new(rule))
     }
 
     /// Asks the far end of a participant's call to call somebody else.
@@ -363,13 +288,6 @@ fn is_listed(ids: &[String], id: &str) -> bool {
 
 fn has_number(wanted: &[String], numbers: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|number| numbers.contains(number))
-}
-
-fn check_count(count: usize) -> Answer<()> {
-    match count < MAX_ENTRIES {
-        true => Ok(()),
-        false => Err(error(Code::ResourceExhausted, "there are too many of them")),
-    }
 }
 
 fn no_trunk() -> ServiceError {

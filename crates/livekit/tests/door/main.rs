@@ -9,6 +9,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod agents;
 mod bad_input;
 mod data;
 mod data_tracks;

@@ -13,14 +13,14 @@ use crate::world::{World, description, signed, token};
 
 /// An answer to a request.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub struct Reply {
+    pub status: u16,
     head: String,
     body: String,
 }
 
 impl Reply {
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
@@ -53,7 +53,7 @@ async fn request(world: &World, start: &str, headers: &[(&str, &str)], body: &st
 }
 
 /// Calls a method of a service with all grants.
-async fn call(world: &World, method: &str, room: &str, body: Value) -> Reply {
+pub async fn call(world: &World, method: &str, room: &str, body: Value) -> Reply {
     let token = token("", room, everything());
     call_with(world, method, &token, body).await
 }

@@ -138,6 +138,7 @@ impl World {
             vec![door.plugin()]
         });
         let router = door.open(server.gateway.clone());
+        let router = router.expect("nothing saved");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(async move { axum::serve(listener, router).await });

@@ -390,7 +390,7 @@ impl<W: Written> Content<W> {
         let resources: Vec<_> = self.resources.iter().map(W::to_members).collect();
         let content = json!({ "removed": removed, W::ONE: resources });
         let head = format!(
-            "# The {} that were made by requests with `permanent`. The server writes this file.\n\n",
+            "# The {} that were made by requests. The server writes this file.\n\n",
             W::MANY
         );
         Ok(head + &toml::to_string(&content)?)

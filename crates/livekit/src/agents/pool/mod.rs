@@ -347,16 +347,32 @@ impl Pool {
     pub(super) fn terminate(&mut self, dispatch: &str) -> Vec<Action> {
         self.offers
             .retain(|_, offer| offer.job.dispatch_id != dispatch);
+        self.end_jobs(|job| job.dispatch_id == dispatch, JobStatus::JsSuccess, "")
+    }
+
+    /// Ends the running jobs of an agent that has left a room.
+    pub(super) fn left(&mut self, room: &str, identity: &str) -> Vec<Action> {
+        let is_its = |job: &lk::Job| room_of(job) == room && identity_of(job) == Some(identity);
+        self.end_jobs(is_its, JobStatus::JsFailed, "agent worker left the room")
+    }
+
+    /// Tells workers that their jobs have ended.
+    fn end_jobs(
+        &mut self,
+        is_ended: impl Fn(&lk::Job) -> bool,
+        status: JobStatus,
+        error: &str,
+    ) -> Vec<Action> {
         let mut actions = Vec::new();
         for (key, worker) in &mut self.workers {
-            let ended = worker.jobs.extract_if(|_, job| job.dispatch_id == dispatch);
+            let ended = worker.jobs.extract_if(|_, job| is_ended(job));
             for (job_id, mut job) in ended {
                 let termination = lk::JobTermination { job_id };
                 actions.push(send(
                     *key,
                     server_message::Message::Termination(termination),
                 ));
-                finish(&mut job, JobStatus::JsSuccess, "");
+                finish(&mut job, status, error);
                 actions.push(Action::Changed(job));
             }
         }
@@ -383,6 +399,17 @@ fn send(to: WorkerKey, message: server_message::Message) -> Action {
         message: Some(message),
     };
     Action::Send(to, message)
+}
+
+/// Returns the name of a job's room.
+pub(super) fn room_of(job: &lk::Job) -> &str {
+    job.room.as_ref().map_or("", |room| &room.name)
+}
+
+/// Returns the identity of the participant that does a job, once a worker has taken it.
+pub(super) fn identity_of(job: &lk::Job) -> Option<&str> {
+    let identity = &job.state.as_ref()?.participant_identity;
+    (!identity.is_empty()).then_some(identity)
 }
 
 /// Notes the end of a job.
