@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use portunus_tests::free_port;
 use serde_json::json;
 
-use nodes::{Node, home, links_up, nats, nats_server, path_of};
+use nodes::{Node, home_of, links_up, nats, nats_server, path_of};
 use server::{PATIENCE, get, metric};
 
 #[test]
@@ -56,16 +56,16 @@ fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
     }
     nodes[1].join_room();
     nodes[1].until("a home", |status| {
-        home(status, "1234").is_some_and(|home| home["node"] == "b")
+        home_of(status, "1234").is_some_and(|home| home["node"] == "b")
     });
     nodes[2].join_room();
     nodes[2].until("a registration", |status| {
-        home(status, "1234").is_some_and(|home| home["registered"] == true)
+        home_of(status, "1234").is_some_and(|home| home["registered"] == true)
     });
     let status = nodes[1].until("both people", |status| {
-        home(status, "1234").is_some_and(|home| home["items"] == 2)
+        home_of(status, "1234").is_some_and(|home| home["items"] == 2)
     });
-    let home = home(&status, "1234").unwrap();
+    let home = home_of(&status, "1234").unwrap();
     assert_eq!(
         (&home["what"], &home["node"]),
         (&json!("room.videoroom \"1234\""), &json!("b"))
@@ -107,7 +107,7 @@ fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
     let status = nodes[0].until("a loss", |status| links_up(status) == 1);
     assert_eq!(status["node"], "a");
     nodes[2].until("a new home", |status| {
-        home(status, "1234").is_some_and(|home| home["node"] == "c")
+        home_of(status, "1234").is_some_and(|home| home["node"] == "c")
     });
     drop(bus);
 }

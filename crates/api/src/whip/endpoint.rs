@@ -17,7 +17,7 @@ use super::link::{Failure, Link};
 use super::path::{Endpoint, Kind};
 use super::problem::Problem;
 use super::resource::Resource;
-use super::{SDP, Whip, busy, headers, retry_after, shown};
+use super::{SDP, Whip, busy, full, headers, retry_after, shown};
 use crate::WhipAuthorization;
 use crate::bodies::RequestBody;
 

@@ -146,7 +146,7 @@ pub fn path_of(api: &str, path: &str) -> String {
 }
 
 /// The home of the room with this name, if a status has one.
-pub fn home<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
+pub fn home_of<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
     let what = format!("room.videoroom {room:?}");
     let mut homes = status["homes"].as_array().unwrap().iter();
     homes.find(|home| home["what"] == what)
