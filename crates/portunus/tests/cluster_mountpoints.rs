@@ -249,23 +249,38 @@ async fn viewers_learn_that_the_node_of_their_mountpoint_has_died() {
     listed(&site.nodes[1], 7, |entry| entry.is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mountpoint_of_the_node_itself_hides_that_of_another_one() {
-    let Some(site) = Site::start(&["a", "b"]) else {
+#[test]
+fn a_mountpoint_of_the_node_itself_hides_that_of_another_one() {
+    let mountpoint = |node: &str| {
+        format!(
+            "[[streaming.mountpoint]]\nname = \"stage\"\nid = 8\ntype = \"whip\"\ndescription = \"of {node}\"\n\
+             [[streaming.mountpoint.media]]\ntype = \"audio\"\nmid = \"a\"\n"
+        )
+    };
+    let (of_a, of_b) = (mountpoint("a"), mountpoint("b"));
+    let Some(site) = Site::with(&[("a", &of_a), ("b", &of_b)]) else {
         return;
     };
     let [a, b] = &site.nodes[..] else {
         panic!("two nodes")
     };
-    create(b, 8, "of b");
-    create(a, 8, "of a");
     create(a, 9, "marks that a has told all before");
     listed(b, 9, |entry| entry.is_some());
     let entry = listed(b, 8, |entry| entry.is_some()).unwrap();
-    assert_eq!(entry["description"], "of b");
-    ask(&attach(b.api()), json!({ "request": "destroy", "id": 8 }));
-    let shown = |entry: Option<&Value>| entry.is_some_and(|entry| entry["node"] == "a");
-    listed(b, 8, shown);
+    assert_eq!(
+        (&entry["description"], &entry["node"]),
+        (&json!("of b"), &Value::Null)
+    );
+    // Nobody makes a mountpoint with an id that another node has.
+    let handle = attach(b.api());
+    let media = json!([{ "type": "audio", "mid": "a" }]);
+    let create = json!({ "request": "create", "type": "whip", "id": 9, "media": media });
+    assert_eq!(ask(&handle, create)["error_code"], 456);
+
+    ask(&handle, json!({ "request": "destroy", "id": 8 }));
+    listed(b, 8, |entry| {
+        entry.is_some_and(|entry| entry["node"] == "a" && entry["description"] == "of a")
+    });
     ask(&attach(a.api()), json!({ "request": "destroy", "id": 8 }));
     listed(b, 8, |entry| entry.is_none());
 }
