@@ -39,6 +39,7 @@ fn publishing() -> Description {
 /// Polls a session until it is gone.
 fn follow(session: String, to: mpsc::Sender<Value>) {
     std::thread::spawn(move || {
+        // The server may end at any moment.
         while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {
             let Ok(event) = serde_json::from_str::<Value>(&event) else {
                 return;

@@ -265,6 +265,7 @@ impl Spanning {
             self.item(key, node, &name, value);
         }
         if let Some(spanned) = self.open.get_mut(key) {
+            spanned.home = sought.home;
             spanned.complete();
             spanned.visited(Instant::now());
         }
@@ -345,6 +346,9 @@ impl Spanning {
                         ..
                     }
                 );
+                if let Some(sought) = self.sought.get_mut(&key) {
+                    sought.home = Some(place.clone());
+                }
                 if !is_elsewhere {
                     self.found(&key).await;
                 }

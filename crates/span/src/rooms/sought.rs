@@ -1,7 +1,7 @@
 //! A room that another node may have, for a client that wants to join it here.
 
 use bytes::Bytes;
-use portunus_cluster::NodeId;
+use portunus_cluster::{NodeId, Place};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -14,6 +14,8 @@ const MAX_ITEMS: usize = 20_000;
 #[derive(Debug)]
 pub(crate) struct Sought {
     pub(crate) since: Instant,
+    /// Where it is at home, once that is known.
+    pub(crate) home: Option<Place>,
     /// What other nodes have of it: whose, the name, the value.
     pub(crate) items: Vec<Item>,
     /// Clients that wait for it.
@@ -32,6 +34,7 @@ impl Sought {
     pub(crate) fn new(client: oneshot::Sender<()>, now: Instant) -> Self {
         Sought {
             since: now,
+            home: None,
             items: Vec::new(),
             waiting: vec![client],
         }
