@@ -23,7 +23,7 @@ test('before joining one sees and hears oneself, and joins muted and unseen', as
   await page.getByTestId('join').click();
   for (const id of ['mute-audio', 'mute-video']) await expect(page.getByTestId(id)).toHaveAttribute('aria-pressed', 'true');
   await expect(tile(ben, 'Ann').getByRole('img', { name: 'muted' })).toBeVisible();
-  await expect(tile(ben, 'Ann').getByTestId('no-picture')).toHaveText(/No picture/);
+  await expect(tile(ben, 'Ann').getByTestId('no-picture')).toHaveText(/^ACamera off$/);
   await page.getByTestId('mute-video').click();
   await seen(ben, 'Ann');
 });
@@ -40,6 +40,7 @@ test('keys do what the bar does, and the others see who is muted, unseen, and ra
   });
   await tile(ben, 'Ann').getByTestId('pip').click();
   await expect(tile(ben, 'Ann').getByTestId('video')).toHaveAttribute('data-pip', 'on');
+  await ann.getByTestId('open-chat').click();
   for (const key of ['m', 'v', 'h']) await ann.keyboard.press(key);
   for (const id of ['mute-audio', 'mute-video', 'hand']) await expect(ann.getByTestId(id)).toHaveAttribute('aria-pressed', 'true');
   const shown = tile(ben, 'Ann');
@@ -53,26 +54,70 @@ test('keys do what the bar does, and the others see who is muted, unseen, and ra
   const cleo = await enter(context, ROOMS.demo, 'Cleo', 'source=none');
   await expect(tile(cleo, 'Ann').getByRole('img', { name: 'hand raised' })).toBeVisible();
   await expect(tile(cleo, 'Ann').getByTestId('no-picture')).toBeVisible();
-  // Keys are text where somebody writes.
-  await ann.getByTestId('text-input').fill('');
-  await ann.getByTestId('text-input').pressSequentially('vm');
-  await expect(ann.getByTestId('mute-video')).toHaveAttribute('aria-pressed', 'true');
+  // Whoever opens the chat writes there, and no letter is a key meanwhile, wherever the focus is.
+  await ann.keyboard.press('c');
+  await expect(ann.getByTestId('text-input')).toBeFocused();
+  await ann.keyboard.type('hm, mvs');
+  await expect(ann.getByTestId('text-input')).toHaveValue('hm, mvs');
   await ann.getByTestId('hand').click();
+  await ann.keyboard.type('mvs');
+  for (const id of ['mute-audio', 'mute-video']) await expect(ann.getByTestId(id)).toHaveAttribute('aria-pressed', 'true');
+  await expect(ann.getByTestId('screen')).toHaveAttribute('aria-pressed', 'false');
+  await ann.getByTestId('text-input').press('Escape');
+  await expect(ann.getByTestId('log')).toBeHidden();
   await ann.keyboard.press('v');
   await seen(ben, 'Ann');
-  await ann.keyboard.press('c');
-  await expect(ann.getByTestId('log')).toBeHidden();
   await ben.getByTestId('text-input').fill('Are you there?');
   await ben.getByTestId('text-send').click();
   await expect(ann.getByTestId('unread')).toHaveText('1');
   await ann.keyboard.press('c');
   await expect(ann.getByTestId('unread')).toHaveCount(0);
+  await ann.getByTestId('text-input').press('Escape');
+  // Who wants no keys has none, the next time, too.
+  await ann.getByTestId('settings').click();
+  await ann.getByTestId('keys').uncheck();
+  await ann.getByTestId('settings').click();
+  await ann.keyboard.press('v');
+  await expect(ann.getByTestId('mute-video')).toHaveAttribute('aria-pressed', 'false');
+  expect(await ann.evaluate(() => localStorage.getItem('portunus-keys'))).toBe('off');
+});
+
+test('a panel that is opened is in sight, and the whole room or one picture has the screen', async ({ context }) => {
+  const ann = await enter(context, ROOMS.demo, 'Ann');
+  const ben = await enter(context, ROOMS.demo, 'Ben');
+  await seen(ann, 'Ben');
+  await ann.setViewportSize({ width: 1280, height: 800 });
+  for (const [button, shown] of [['settings', 'view'], ['open-people', 'people'], ['open-chat', 'text-input']] as const) {
+    if (!(await ann.getByTestId(shown).isVisible())) await ann.getByTestId(button).click();
+    await expect(ann.getByTestId(shown)).toBeInViewport();
+  }
+  await ann.getByTestId('text-input').press('Escape');
   await ann.bringToFront();
+  const full = () => ann.evaluate(() => (document.fullscreenElement as HTMLElement | null)?.dataset['testid'] ?? document.fullscreenElement?.localName);
   await ann.getByTestId('fullscreen').click();
-  const full = () => ann.evaluate(() => document.fullscreenElement !== null);
-  await expect.poll(full).toBe(true);
+  await expect.poll(full).toBe('html');
+  await expect(ann.getByTestId('fullscreen')).toHaveText(/Leave full screen/);
   await ann.keyboard.press('f');
-  await expect.poll(full).toBe(false);
+  await expect.poll(full).toBe(undefined);
+  await tile(ann, 'Ben').hover();
+  await tile(ann, 'Ben').getByTestId('full').click();
+  await expect.poll(full).toBe('tile-Ben');
+  await tile(ann, 'Ben').getByTestId('full').click();
+  await expect.poll(full).toBe(undefined);
+  await ben.getByTestId('leave').click();
+  await expect(ann.locator('#alone')).toContainText('Ben left: nobody else is here now.');
+});
+
+test('a link to a room that is gone says so at once, and the name is known the next time', FIREFOX, async ({ context }) => {
+  const page = await context.newPage();
+  await page.goto('/videoroom.html?room=987654');
+  await expect(page.getByTestId('notice')).toContainText('There is no room 987654.');
+  await page.getByTestId('make-room').click();
+  await expect(page.getByTestId('new-description')).toBeFocused();
+  await enter(context, ROOMS.demo, 'Ann', 'source=none');
+  const later = await context.newPage();
+  await later.goto('/audioroom.html');
+  await expect(later.getByTestId('name')).toHaveValue('Ann');
 });
 
 test('a picture of which nothing comes any more is not left standing', async ({ context }) => {
@@ -124,6 +169,7 @@ test('the pictures fill the window without a scroll bar, and with many the speak
   // The pictures follow the window in a moment.
   await expect(async () => expect(await fits()).toBeGreaterThan(2)).toPass({ timeout: 30_000 });
   await expect(viewer.getByTestId('unseen')).toBeVisible();
+  await viewer.getByTestId('open-chat').click();
   await viewer.keyboard.press('l');
   await expect(tiles).toHaveAttribute('data-view', 'grid');
 });
@@ -135,12 +181,16 @@ test('who else gets what is said is seen in the lobby and the room: recordings, 
   await expect(ben.getByTestId('recording')).toHaveCount(0);
   // Who may not record is led to what it takes.
   await ann.getByTestId('record').click();
+  await ann.getByTestId('record-now').click();
   await expect(ann.getByTestId('notice')).toContainText('takes the secret of the room');
   await ann.getByTestId('secret').fill(SECRET);
   await ann.getByTestId('moderate').click();
   await ann.getByTestId('record').click();
+  await expect(ann.getByTestId('notice')).toContainText('Record the room? Everybody is told.');
+  await ann.getByTestId('record-now').click();
   await expect(ann.getByTestId('recording')).toBeVisible();
   await expect(ben.getByTestId('recording')).toBeVisible();
+  await expect(ben.getByTestId('log')).toContainText('The room is recorded from now on.');
   await seen(ben, 'Ann');
   await expect(ben.getByTestId('forwarding')).toHaveCount(0);
   // The list renews itself.
@@ -152,6 +202,11 @@ test('who else gets what is said is seen in the lobby and the room: recordings, 
   const publisher = participants.find(({ display }: { display: string }) => display === 'Ann').id;
   await ask(server, { request: 'rtp_forward', room, secret: SECRET, publisher_id: publisher, host: '127.0.0.1', streams: [{ mid: '0', port: 9 }] });
   await expect(ben.getByTestId('forwarding')).toHaveText('Sent on to another program');
+  await ann.getByTestId('record').click();
+  await expect(ann.getByTestId('notice')).toContainText('Its files are in the folder of recordings');
+  await expect(ben.getByTestId('log')).toContainText('The recording has ended.');
+  await ann.getByTestId('record').click();
+  await ann.getByTestId('record-now').click();
   await expect(state).toContainText('recorded · sent on to another program');
 });
 

@@ -10,14 +10,25 @@ test('a browser publishes, another watches, and a page of its own shows it', FIR
   try {
     await page.goto(`${server.base}/streaming.html`);
     await page.getByTestId('try-whip').click();
+    // Who is too early waits, and it begins by itself.
+    const early = await context.newPage();
+    await early.goto(`${server.base}/streaming.html`);
+    await early.getByTestId('play').click();
+    await expect(early.getByTestId('notice')).toContainText('It plays as soon as somebody does.');
     await page.getByTestId('publish-source').selectOption('synthetic');
     await page.getByTestId('publish-start').click();
     await expect(page.getByTestId('publish-state')).toContainText('Published from here');
     await expect(page.getByTestId('state')).toContainText('media comes in');
 
+    await mediaFlows(early, { audio: 'opus', video: true });
+    await expect(early.getByTestId('notice')).toBeHidden();
+    await early.getByTestId('copy-link').click();
+    const link = await early.getByTestId('link').inputValue();
+
     const watcher = await context.newPage();
-    await watcher.goto(`${server.base}/streaming.html`);
-    await watcher.getByTestId('play').click();
+    await watcher.goto(link.replace(/play=.*/, 'play=999'));
+    await expect(watcher.getByTestId('notice')).toContainText('There is no stream 999.');
+    await watcher.goto(link);
     await mediaFlows(watcher, { audio: 'opus', video: true });
     await watcher.getByTestId('embed').click();
     const code = await watcher.getByTestId('embed-code').inputValue();

@@ -55,7 +55,7 @@ test('two tabs call each other, on two workers, with text and a hang-up', FIREFO
   for (const [page, name] of [[caller, names[0]], [callee, names[1]]] as const) {
     await expect(page.getByTestId('status')).toHaveText(`Registered as ${name}.`);
   }
-  await expect(caller.getByTestId('notice')).toContainText('ended the call');
+  await expect(caller.getByTestId('notice')).toContainText('hung up');
 
   // Both are free again.
   await call(callee, names[0]);

@@ -1,10 +1,10 @@
-// The address at which others find a room.
+// The address at which others find a room or a stream.
 import { element } from './page';
 
-/** Copies the address of a room on a page, without its PIN. */
-export async function copyLink(page: string, room: string): Promise<void> {
+/** Copies the address of a page with what it shows, such as a room, without its PIN. */
+export async function copyLink(page: string, key: 'room' | 'play', id: string): Promise<void> {
   const link = new URL(page, window.location.href);
-  link.searchParams.set('room', room);
+  link.searchParams.set(key, id);
   const field = element<HTMLInputElement>('link');
   field.value = link.href;
   const button = element('copy-link');

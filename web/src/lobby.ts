@@ -46,13 +46,10 @@ export class Lobby<Listed extends ListedRoom> {
     this.ready = new Promise((done) => (this.read = done));
     element<HTMLFormElement>('join-form').addEventListener('submit', (event) => {
       event.preventDefault();
-      actions.join();
+      if (this.isFirst) void this.create();
+      else actions.join();
     });
-    // A room that was typed may need no PIN.
-    this.room.addEventListener('input', () => {
-      this.pin.required = false;
-      this.mark();
-    });
+    this.room.addEventListener('input', () => this.mark());
     element<HTMLFormElement>('create-form').addEventListener('submit', (event) => {
       event.preventDefault();
       void this.create();
@@ -95,6 +92,12 @@ export class Lobby<Listed extends ListedRoom> {
   hide(): void {
     this.root.hidden = true;
     clearTimeout(this.timer);
+  }
+
+  /** Opens the form for a new room. */
+  offerNew(): void {
+    element<HTMLDetailsElement>('create').open = true;
+    element('new-description').focus();
   }
 
   askPin(): void {
@@ -152,7 +155,7 @@ export class Lobby<Listed extends ListedRoom> {
     if (list.length === 0 && this.shown === '') element<HTMLDetailsElement>('create').open = true;
     // Building the list anew would take the focus from its buttons.
     const text = JSON.stringify(this.listed);
-    if (text === this.shown) return;
+    if (text === this.shown) return this.mark();
     this.shown = text;
     element('rooms').replaceChildren(...this.listed.map((one) => this.row(one)));
     const [only] = this.listed;
@@ -175,18 +178,28 @@ export class Lobby<Listed extends ListedRoom> {
   /** Joins a room of the list, as soon as what it takes is entered. */
   private choose(listed: Listed): void {
     this.enter(listed);
-    this.mark();
     element<HTMLFormElement>('join-form').requestSubmit();
   }
 
-  private enter({ room, pin_required: locked }: Listed): void {
+  private enter({ room }: Listed): void {
     this.room.value = String(room);
-    element('pin-field').hidden = !locked;
-    this.pin.required = locked;
+    this.mark();
   }
 
-  /** Marks the room that is entered. */
+  /** There is no room to choose, and none is entered: joining makes the first one. */
+  private get isFirst(): boolean {
+    return this.listed.length === 0 && !this.room.value.trim();
+  }
+
+  /** Marks the room that is entered, and asks for its PIN if it is known to have one. */
   private mark(): void {
+    this.room.required = !this.isFirst;
+    this.room.placeholder = this.isFirst ? 'of a private room, if you have one' : 'or choose one of the list';
+    element('join').textContent = this.isFirst ? 'Make a room and join' : 'Join';
+    const text = this.room.value.trim();
+    const listed = this.listed.find(({ room }) => String(room) === text);
+    this.pin.required = listed?.pin_required === true;
+    if (listed) element('pin-field').hidden = !listed.pin_required && !this.pin.value;
     for (const row of element('rooms').children) row.classList.toggle('chosen', (row as HTMLElement).dataset['testid'] === `room-${this.room.value.trim()}`);
   }
 

@@ -38,6 +38,7 @@ const AWAY = 2000;
 export class MountpointList {
   private list: Listed[] = [];
   private played: string | null = null;
+  private words = 'Playing';
   /** The mountpoint whose PIN is asked for, and those of which it is shown how they are fed. */
   private asked: string | null = null;
   private readonly opened = new Set<string>();
@@ -54,8 +55,11 @@ export class MountpointList {
   }
 
   /** Marks the one that is played. */
-  playing(id: number | string | null): void {
-    this.played = id === null ? null : String(id);
+  playing(id: number | string | null, words = 'Playing'): void {
+    const played = id === null ? null : String(id);
+    if (played === this.played && words === this.words) return;
+    this.played = played;
+    this.words = words;
     if (this.played === this.asked) this.asked = null;
     this.draw();
   }
@@ -76,7 +80,7 @@ export class MountpointList {
     this.none.hidden = this.list.length > 0;
     const rows = this.list.map((mountpoint) => {
       const id = String(mountpoint.id);
-      const state = { isPlayed: id === this.played, asksPin: id === this.asked, isOpen: this.opened.has(id) };
+      const state = { isPlayed: id === this.played, words: this.words, asksPin: id === this.asked, isOpen: this.opened.has(id) };
       return <Row key={id} mountpoint={mountpoint} {...state} actions={this.actions} />;
     });
     render(<>{rows}</>, this.root);
@@ -86,12 +90,14 @@ export class MountpointList {
 interface RowProps {
   mountpoint: Listed;
   isPlayed: boolean;
+  /** What its button says while it is played. */
+  words: string;
   asksPin: boolean;
   isOpen: boolean;
   actions: ListActions;
 }
 
-function Row({ mountpoint, isPlayed, asksPin, isOpen, actions }: RowProps) {
+function Row({ mountpoint, isPlayed, words, asksPin, isOpen, actions }: RowProps) {
   const { id, description } = mountpoint;
   // The list does not say what feeds a mountpoint.
   const [kind, setKind] = useState('');
@@ -115,7 +121,7 @@ function Row({ mountpoint, isPlayed, asksPin, isOpen, actions }: RowProps) {
           <br />
           <span class={`soft dot ${colourOf(mountpoint)}`} data-testid="state">{stateOf(mountpoint, kind)}</span>
         </div>
-        <button type="button" class={colourOf(mountpoint) === 'good' ? 'primary' : ''} data-testid="play" disabled={isPlayed} aria-label={`Play ${description}`} onClick={() => actions.play(mountpoint)}><Icon name="play" /> {isPlayed ? 'Playing' : 'Play'}</button>
+        <button type="button" class={colourOf(mountpoint) === 'good' ? 'primary' : ''} data-testid="play" disabled={isPlayed} aria-label={`Play ${description}`} onClick={() => actions.play(mountpoint)}><Icon name="play" /> {isPlayed ? words : 'Play'}</button>
       </div>
       <TextForm hidden={!asksPin} field="pin" label={`PIN of ${description}`} text="PIN" button="Play with this PIN" input={pin} use={(entered) => actions.play(mountpoint, entered)} />
       <details open={isOpen} onToggle={(event) => event.currentTarget.open && ask()}>
@@ -214,6 +220,11 @@ const NO_SOURCE: Record<string, string> = {
   rtsp: 'no source: its RTSP server is not connected',
   whip: 'no source: nobody publishes',
 };
+
+/** Whether media comes in. */
+export function isLive(mountpoint: Listed): boolean {
+  return colourOf(mountpoint) === 'good';
+}
 
 /** Whether media comes in, as a colour. */
 function colourOf({ enabled, media = [] }: Listed): 'good' | 'wait' | 'bad' | '' {

@@ -149,7 +149,7 @@ function View({ state, change }: { state: State; change(more: Partial<State>): v
           value={state.volume}
           onInput={(event) => change({ volume: Number(event.currentTarget.value), muted: false, blocked: false })}
         />
-        <span class="soft" data-testid="latency">{flow.latency === undefined ? '' : `${Math.round(flow.latency * 1000)} ms behind the server`}</span>
+        <span class="soft" data-testid="latency">{flow.latency === undefined || away ? '' : `${Math.round(flow.latency * 1000)} ms behind the server`}</span>
         {main && document.fullscreenEnabled && (
           <button type="button" data-testid="fullscreen" aria-label="Full screen" title="Full screen" onClick={() => void fullScreen(root.current)}><Icon name="full" /> <span class="text">Full screen</span></button>
         )}

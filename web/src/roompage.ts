@@ -4,6 +4,7 @@ import { copyLink } from './link';
 import { Lobby, type ListedRoom } from './lobby';
 import { listeners, type Standing } from './listening';
 import { clearNotice, element, idle, notice, pageOptions, serverAway, status } from './page';
+import { remember, remembered } from './memory';
 import { comeBack } from './return';
 import { everySeen, SECOND } from './seen';
 import { connect, type Session } from './session';
@@ -79,14 +80,18 @@ export class RoomPage<Listed extends ListedRoom> {
       invalid: parts.codes.invalid,
     });
     element('leave').addEventListener('click', () => void this.leave());
-    element('copy-link').addEventListener('click', () => void copyLink(parts.file, this.query.get('room') ?? ''));
-    this.lobby.fill(this.query.get('room') ?? '', this.options.name);
+    element('copy-link').addEventListener('click', () => void copyLink(parts.file, 'room', this.query.get('room') ?? ''));
+    this.lobby.fill(this.query.get('room') ?? '', this.options.name || remembered('name'));
     element('pin-field').hidden = !this.query.has('pin');
     element<HTMLInputElement>('pin').value = this.query.get('pin') ?? '';
     this.showLobby();
     // A link or a page around this one leads into a room at once.
     everySeen(LOOK, () => () => void this.look());
-    if (this.query.get('join') === '1' && this.query.has('room') && this.lobby.name) void this.lobby.ready.then(() => this.join());
+    void this.lobby.ready.then(() => {
+      const { query, lobby } = this;
+      if (query.get('join') === '1' && query.has('room') && lobby.name) return this.join();
+      return this.missing();
+    });
   }
 
   /** Joins the room that is entered in the lobby. */
@@ -102,6 +107,7 @@ export class RoomPage<Listed extends ListedRoom> {
       const entrant = { room, name: lobby.name, pin: lobby.enteredPin, secret: lobby.secret };
       await parts.enter(this.session, entrant);
       this.inside = entrant;
+      remember('name', lobby.name);
       lobby.hide();
       element('meeting').hidden = false;
       query.set('room', String(room));
@@ -121,6 +127,16 @@ export class RoomPage<Listed extends ListedRoom> {
     } finally {
       button.disabled = false;
     }
+  }
+
+  /** Says at once that a link leads to a room that is not there. */
+  private async missing(): Promise<void> {
+    if (!this.query.has('room') || this.inside) return;
+    const answer = await this.lobby.roomId().then((room) => this.ask({ request: 'exists', room })).catch(() => null);
+    if (answer?.['exists'] !== false || this.inside) return;
+    notice('warning', `There is no room ${this.query.get('room')}. It may have been closed.`, [
+      { label: 'Make a room', id: 'make-room', run: () => { clearNotice(); this.lobby.offerNew(); } },
+    ]);
   }
 
   /** The user is out of the room without having asked for it. */

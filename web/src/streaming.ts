@@ -3,7 +3,8 @@ import { Call, type CallEvents } from './call';
 import type { MountpointInfo, StreamInfo } from './feed';
 import { FiguresPanel } from './figures';
 import { LayerChoice } from './layers';
-import { MountpointList, type Listed } from './mountpoints';
+import { copyLink } from './link';
+import { isLive, MountpointList, type Listed } from './mountpoints';
 import { clearNotice, element, endNotice, idle, notice, pageOptions, press, serverAway, showCall, status } from './page';
 import { PositionBar } from './position';
 import { connect, type Jsep, type Session } from './session';
@@ -19,6 +20,8 @@ const STOP_LIMIT = 2000;
 
 /** The plugin's codes of a PIN that is missing or wrong. */
 const PIN_NEEDED = [453, 457];
+/** The plugin's code of a mountpoint of which it is not known what it will send, since nobody has published yet. */
+const NOTHING_YET = 452;
 
 const options = pageOptions();
 const player = new Player(element('tiles'), (playing, words) => shows(playing, words));
@@ -42,12 +45,15 @@ let call: Call | null = null;
 let current: { mountpoint: Listed; pin?: string; streams: StreamInfo[]; duration?: number } | null = null;
 /** What was played when the server went away: it is played again when the server is back. */
 let comeBack: { id: number | string; pin?: string } | null = null;
+/** What is played as soon as somebody publishes to it. */
+let awaited: { id: number | string; pin?: string } | null = null;
 /** The mountpoint to play once the former has stopped. */
 let next: { mountpoint: Listed; pin?: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let stopping: ReturnType<typeof setTimeout> | undefined;
 
 element('stop').addEventListener('click', () => stop());
+element('copy-link').addEventListener('click', () => void copyLink('streaming.html', 'play', String(current?.mountpoint.id)));
 element('embed').addEventListener('click', () => {
   const field = element<HTMLInputElement>('embed-code');
   const address = new URL('streaming.html', window.location.href);
@@ -82,6 +88,8 @@ async function refresh(): Promise<void> {
       if (before && !current) void play(before, comeBack?.pin);
       comeBack = null;
     }
+    const begun = awaited && (mountpoints as Listed[]).find((one) => one.id === awaited?.id && isLive(one));
+    if (begun && !current) void play(begun, awaited?.pin);
   } catch (error) {
     if (!session) notice('error', serverAway(error));
     else notice('error', `The streams cannot be listed: ${message(error)}`);
@@ -110,6 +118,7 @@ function playAsked(mountpoints: Listed[]): void {
   const id = new URLSearchParams(window.location.search).get('play');
   const wanted = mountpoints.find((mountpoint) => String(mountpoint.id) === id);
   if (wanted && !current) void play(wanted);
+  else if (id !== null && !wanted) notice('warning', `There is no stream ${id}. Whoever runs the server may have removed it.`);
 }
 
 async function ask(body: Record<string, unknown>): Promise<Record<string, any>> {
@@ -126,6 +135,7 @@ async function attached(): Promise<Call> {
 
 async function play(mountpoint: Listed, pin?: string): Promise<void> {
   clearNotice();
+  awaited = null;
   if (current) {
     // One handle watches one mountpoint: the other follows when this one has ended.
     next = { mountpoint, pin };
@@ -240,6 +250,7 @@ function over(mountpoint: Listed, ending: Ending): void {
 function shows(playing: Playing, words: string): void {
   if (!current) return;
   position.stand(playing !== 'playing');
+  list.playing(current.mountpoint.id, playing === 'stopped' || playing === 'waiting' ? 'Waiting' : 'Playing');
   status(playing === 'playing' ? 'Playing.' : words);
 }
 
@@ -270,6 +281,12 @@ function failed(text: string, code?: number): void {
     ended();
     list.askPin(mountpoint.id);
     return;
+  }
+  if (code === NOTHING_YET && mountpoint) {
+    const { pin } = current ?? {};
+    ended();
+    awaited = { id: mountpoint.id, pin };
+    return notice('info', `Nobody sends to “${mountpoint.description}” yet. It plays as soon as somebody does.`);
   }
   notice('error', `The server says: ${text}${code ? ` (${code})` : ''}`);
   if (!call?.peerConnection) ended();

@@ -197,7 +197,10 @@ function hungUp(peer: string, reason: string): void {
   // A second one comes when the other PeerConnection closes; by then there is nothing to tell.
   if (state.at === 'idle') return;
   if (reason === 'User busy') notice('warning', 'The other side is in another call.');
-  else if (peer !== ownName) notice('info', `${peer} ended the call${reason ? `: ${reason}` : ''}.`);
+  else if (reason === 'Call rejected') notice('info', `${peer} has declined the call.`);
+  else if (reason === 'Remote WebRTC hangup') notice('info', `The connection of ${peer} has ended.`);
+  // Other reasons are the server's words for how the user hung up.
+  else if (peer !== ownName) notice('info', `${peer} hung up.`);
   hangupMedia();
 }
 

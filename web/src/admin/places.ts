@@ -35,7 +35,8 @@ export async function findPlaces(sessions: SessionRow[]): Promise<void> {
 }
 
 function words(of: Json): string {
-  const text = (value: unknown): string => (typeof value === 'string' || typeof value === 'number' ? String(value) : '');
+  // A video room's handle that has not joined yet is of the type `none`.
+  const text = (value: unknown): string => ((typeof value === 'string' && value !== 'none') || typeof value === 'number' ? String(value) : '');
   const room = text(of['room'] ?? (of['room'] as Json | undefined)?.['room']);
   const mountpoint = text(of['mountpoint'] ?? of['mountpoint_id'] ?? of['id_mountpoint']);
   const name = text(of['display'] ?? of['username'] ?? of['user'] ?? of['identity']);

@@ -54,7 +54,7 @@ export async function showResources(): Promise<Mountpoint[]> {
         <span class="soft">{[one.type, mediaOf(one), one.viewers === undefined ? '' : `${one.viewers} watch`].filter(Boolean).join(' · ')}</span>
       </li>
     )),
-    rooms('rooms', 'janus.plugin.videoroom', (room) => marked(room, `${room.num_participants ?? 0} of ${room.max_publishers ?? '–'} may send`)),
+    rooms('rooms', 'janus.plugin.videoroom', (room) => marked(room, `${room.num_participants ?? 0} present, ${room.max_publishers ?? '–'} may send`)),
     rooms('audio-rooms', 'janus.plugin.audiobridge', (room) => marked(room, `${room.num_participants ?? 0} present · ${(room.sampling_rate ?? 0) / 1000} kHz${room.spatial_audio ? ', spatial' : ''}`)),
     rooms('text-rooms', 'janus.plugin.textroom', (room) => marked(room, `${room.num_participants ?? 0} present`)),
   ]);

@@ -18,20 +18,23 @@ interface Props {
 
 export function Chat({ lines, prepare, send, close }: Props) {
   const log = useRef<HTMLDivElement>(null);
+  const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState('');
   useEffect(() => log.current?.scrollTo(0, log.current.scrollHeight), [lines.length]);
+  // Whoever opens it wants to write.
+  useEffect(() => input.current?.focus({ preventScroll: true }), []);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     if (text.trim() && (await send(text.trim()))) setText('');
   };
   return (
-    <section class="chat" aria-labelledby="text-title">
+    <section class="chat" aria-labelledby="text-title" onKeyDown={({ key }) => key === 'Escape' && close()}>
       <div class="row panel-head">
         <h3 id="text-title" class="grow">Chat</h3>
         <button type="button" class="close" aria-label="Close the chat" title="Close" onClick={close}>✕</button>
       </div>
       <div class="log" ref={log} data-testid="log" role="log" aria-labelledby="text-title" tabIndex={0}>
-        {lines.length === 0 && <p class="soft">Nothing has been written yet. Everybody in the room reads what you write.</p>}
+        {lines.length === 0 && <p class="soft">Nothing has been written since you came. Everybody in the room reads what you write.</p>}
         {lines.map(({ kind, text, at }) => (
           <p class={kind}>
             {text} <time class="soft">{at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })}</time>
@@ -40,6 +43,7 @@ export function Chat({ lines, prepare, send, close }: Props) {
       </div>
       <form class="text-form" onSubmit={(event) => void submit(event)}>
         <input
+          ref={input}
           data-testid="text-input"
           maxLength={2000}
           placeholder="Write something"

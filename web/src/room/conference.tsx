@@ -5,6 +5,7 @@ import type { Ending } from '../ending';
 import { clearNotice, element, endNotice, notice } from '../page';
 import { ReceivedLayers } from '../controls';
 import { FiguresPanel } from '../figures';
+import { remember, remembered } from '../memory';
 import { everySeen, SECOND } from '../seen';
 import type { Session } from '../session';
 import type { Setup } from '../setup';
@@ -36,7 +37,7 @@ const ATTEMPTS = 5;
 const AGAIN = 1_000;
 
 /** Where panels have room beside each other. */
-const TALL = window.matchMedia('(min-width: 60rem) and (min-height: 50rem)');
+const TALL = window.matchMedia('(min-width: 60rem) and (min-height: 56rem)');
 
 const OWN_CAMERA = 'own/camera';
 const OWN_SCREEN = 'own/screen';
@@ -71,6 +72,8 @@ export class Conference {
   private panels: Panels;
   private details = new URLSearchParams(window.location.search).get('details') === '1';
   private hand = false;
+  private keys = remembered('keys') !== 'off';
+  private gone = '';
   private unread = 0;
   private standing: Standing = {};
   private tick = 0;
@@ -105,8 +108,9 @@ export class Conference {
     toggleDetails: () => this.change(() => (this.details = !this.details)),
     toggle: (panel) =>
       this.change(() => {
-        // Where there is room for one only, one takes the place of the other.
-        const others = TALL.matches ? this.panels : { people: false, chat: false, settings: false };
+        // The one that is opened is in sight: beside the long one of settings, and where there is room for one only, it takes the place.
+        const alone = panel === 'settings' || !TALL.matches;
+        const others = alone ? { people: false, chat: false, settings: false } : { ...this.panels, settings: false };
         this.panels = { ...others, [panel]: !this.panels[panel] };
         if (this.panels.chat) this.unread = 0;
       }),
@@ -115,7 +119,19 @@ export class Conference {
     mute: (id, stream, mute) => this.run(this.participant?.ask({ request: 'moderate', id, mid: stream.mid, mute, ...this.secret() })),
     kick: (id) => this.run(this.participant?.ask({ request: 'kick', id, ...this.secret() })),
     moderate: (secret) => this.run(this.moderate(secret)),
-    record: (on) => this.run(this.record(on)),
+    toggleKeys: () =>
+      this.change(() => {
+        this.keys = !this.keys;
+        remember('keys', this.keys ? '' : 'off');
+      }),
+    record: (on) => {
+      if (!on) return this.run(this.record(false));
+      const text = 'Record the room? Everybody is told. What each of you sends becomes a file on the server, where whoever runs it finds it.';
+      notice('warning', text, [
+        { label: 'Record', id: 'record-now', run: () => { clearNotice(); this.run(this.record(true)); } },
+        { label: 'Do not record', id: 'record-not', run: clearNotice },
+      ]);
+    },
     prepareToSay: () => void this.participant?.prepareToSay().catch((error: unknown) => notice('warning', explain(error))),
     say: (text) => this.say(text),
     follow: (last) => this.change(() => { this.follow = last; this.receive(); }),
@@ -154,7 +170,12 @@ export class Conference {
 
   /** Shows who else gets what is said. */
   stands(standing: Standing): void {
+    const [before, now] = [this.standing.record === true, standing.record === true];
     this.change(() => (this.standing = standing));
+    if (before === now || !this.participant) return;
+    const text = now ? 'The room is recorded from now on.' : 'The recording has ended.';
+    this.remark(text);
+    notice('info', text);
   }
 
   /** Leaves: the end of its handles tells the server. */
@@ -162,6 +183,8 @@ export class Conference {
     this.suspend();
     this.lines = [];
     this.hand = false;
+    this.gone = '';
+    this.standing = {};
     this.pinned = null;
     this.unread = 0;
     this.sending.stop();
@@ -241,6 +264,7 @@ export class Conference {
       const person = this.others.get(String(id));
       if (!person) return;
       this.others.delete(String(id));
+      this.gone = person.name;
       this.remark(kicked ? `${person.name} was removed.` : `${person.name} left.`);
       this.subscribe();
     },
@@ -320,7 +344,8 @@ export class Conference {
   private async record(on: boolean): Promise<void> {
     try {
       await this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() });
-      this.change(() => (this.standing = { ...this.standing, record: on }));
+      this.stands({ ...this.standing, record: on });
+      if (!on) notice('info', 'The recording has ended. Its files are in the folder of recordings of the server: whoever runs it makes one film of them (“portunus recordings compose”).', [{ label: 'Good', id: 'recorded', run: clearNotice }]);
     } catch (error) {
       if (!(error instanceof Refused) || ![CODES.missing, CODES.unauthorized].includes(error.code as never)) throw error;
       // Only a moderator may.
@@ -427,6 +452,8 @@ export class Conference {
       moderating: this.moderationSecret !== null,
       asksSecret: this.asksSecret,
       lines: this.lines,
+      gone: this.gone,
+      keys: this.keys,
       follow: this.follow,
       bitrate: this.limit,
     };
@@ -446,7 +473,7 @@ export class Conference {
 
   private ownTiles(sent: (slot: Slot) => MediaStreamTrack | null, muted: { audio: boolean; video: boolean }): TileProps[] {
     const own = (id: string, name: string, track: MediaStreamTrack | null, screen: boolean): TileProps => ({
-      id, name, track, screen, own: true, muted: !screen && muted.audio, hand: !screen && this.hand, talking: false, layering: null, ...this.shownOf(id),
+      id, name, person: this.entry.display, track, screen, own: true, muted: !screen && muted.audio, hand: !screen && this.hand, talking: false, layering: null, ...this.shownOf(id),
     });
     const screen = sent('screen');
     return [own(OWN_CAMERA, 'You', muted.video ? null : sent('video'), false), ...(screen ? [own(OWN_SCREEN, 'Your screen', screen, true)] : [])];
@@ -459,7 +486,7 @@ export class Conference {
 
   /** A tile for each picture that somebody sends; who sends sound alone has an empty one, who watches has none. */
   private tilesOf(person: Person): TileProps[] {
-    const common = { own: false, muted: isMuted(person), hand: person.metadata?.hand === true, talking: person.id === this.speaker };
+    const common = { own: false, person: person.name, muted: isMuted(person), hand: person.metadata?.hand === true, talking: person.id === this.speaker };
     const pictures = live(person, 'video').map((stream) => {
       const id = keyOf(person.id, stream.mid);
       const isCamera = !stream.description;

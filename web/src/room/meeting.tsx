@@ -38,6 +38,10 @@ export interface MeetingState {
   /** The user wants what takes the room's secret. */
   asksSecret: boolean;
   lines: Line[];
+  /** Who left last, while nobody else is there. */
+  gone: string;
+  /** Single letters are keys. */
+  keys: boolean;
   follow: string;
   bitrate: string;
 }
@@ -50,6 +54,7 @@ export interface MeetingActions extends PeopleActions {
   toggleView(): void;
   toggleDetails(): void;
   toggle(panel: keyof Panels): void;
+  toggleKeys(): void;
   enlarge(key: string): void;
   choose(key: string, chosen: Chosen): void;
   moderate(secret: string): void;
@@ -63,6 +68,7 @@ export interface MeetingActions extends PeopleActions {
 export function Meeting({ state, actions }: { state: MeetingState; actions: MeetingActions }) {
   const { panels } = state;
   const narrow = useNarrow();
+  const fullText = useFullScreen() ? 'Leave full screen' : 'Full screen';
   return (
     <>
       <div class="meeting-top row">
@@ -71,7 +77,7 @@ export function Meeting({ state, actions }: { state: MeetingState; actions: Meet
         <span class="soft" data-testid="present">{state.people.length} here</span>
         <button type="button" id="copy-link" data-testid="copy-link" aria-label="Link to share" title="Link to share"><Icon name="link" /> <span class="text">Link to share</span></button>
         {document.fullscreenEnabled && (
-          <button type="button" data-testid="fullscreen" aria-label="Full screen" title="Full screen (F)" onClick={toggleFullScreen}><Icon name="full" /> <span class="text">Full screen</span></button>
+          <button type="button" data-testid="fullscreen" aria-label={fullText} title={`${fullText} (F)`} onClick={toggleFullScreen}><Icon name="full" /> <span class="text">{fullText}</span></button>
         )}
         <input id="link" data-testid="link" readOnly aria-label="Link to the room" hidden />
       </div>
@@ -122,7 +128,7 @@ function Stage({ state, actions }: Part) {
       {unseen > 0 && <p class="unseen" data-testid="unseen">and {unseen} more</p>}
       {state.people.length < 2 && (
         <p class="alone" id="alone">
-          Nobody else is here yet. <button type="button" class="plain" onClick={() => document.getElementById('copy-link')?.click()}>Copy the link for others</button>
+          {state.gone ? `${state.gone} left: nobody else is here now.` : 'Nobody else is here yet.'} <button type="button" class="plain" onClick={() => document.getElementById('copy-link')?.click()}>Copy the link for others</button>
         </p>
       )}
     </div>
@@ -199,7 +205,8 @@ function Settings({ state, actions, narrow }: Part & { narrow: boolean }) {
         <h3>Receiving <small class="soft">plots: last minute</small></h3>
         <dl class="figures" id="figures" data-testid="figures" />
       </div>
-      <p class="soft">Keys: M microphone, V camera, S screen, H hand, C chat, P people, L layout, D figures, F full screen.</p>
+      <label class="check"><input type="checkbox" data-testid="keys" checked={state.keys} onChange={actions.toggleKeys} /> Single letters are keys</label>
+      <p class="soft">M microphone, V camera, S screen, H hand, C chat, P people, L layout, D figures, F full screen; not while the chat is open.</p>
     </section>
   );
 }
@@ -207,12 +214,12 @@ function Settings({ state, actions, narrow }: Part & { narrow: boolean }) {
 function Bar({ state, actions, narrow }: Part & { narrow: boolean }) {
   const { sends, muted, panels } = state;
   const sending = sends.audio || sends.video;
-  useKeys(actions, sending);
+  useKeys(actions, sending, state.keys && !panels.chat);
   return (
     <div class="bar" role="toolbar" aria-label="Controls">
       {!sending && <Button key="publish" id="publish" icon="camera" text={narrow ? 'Send' : 'Send camera and microphone'} name="Send camera and microphone" kind="primary" run={actions.publish} />}
       {sends.audio && <Button key="mute-audio" id="mute-audio" icon={muted.audio ? 'mic-off' : 'mic'} text={muted.audio ? 'Muted' : 'Mute'} name="Mute sound" hint="M" kind="mutes" pressed={muted.audio} run={() => actions.toggleMute('audio')} />}
-      {sends.video && <Button key="mute-video" id="mute-video" icon={muted.video ? 'camera-off' : 'camera'} text={muted.video && !narrow ? 'Camera off' : 'Camera'} name="Stop picture" hint="V" kind="mutes" pressed={muted.video} run={() => actions.toggleMute('video')} />}
+      {sends.video && <Button key="mute-video" id="mute-video" icon={muted.video ? 'camera-off' : 'camera'} text={muted.video ? 'Cam off' : 'Camera'} name="Stop picture" hint="V" kind="mutes" pressed={muted.video} run={() => actions.toggleMute('video')} />}
       {'getDisplayMedia' in (navigator.mediaDevices ?? {}) && (
         <Button key="screen" id="screen" icon="screen" text={sends.screen ? 'Stop sharing' : 'Share'} name="Share screen" hint="S" pressed={sends.screen} run={actions.toggleScreen} />
       )}
@@ -236,7 +243,7 @@ function HandButton({ state, actions }: Part) {
 
 function RecordButton({ state, actions }: Part) {
   const on = state.standing.record === true;
-  return <Button key="record" id="record" icon="record" text={on ? 'Stop rec.' : 'Record'} name="Record the room" pressed={on} run={() => actions.record(!on)} />;
+  return <Button key="record" id="record" icon="record" text={on ? 'Stop' : 'Record'} name="Record the room" pressed={on} run={() => actions.record(!on)} />;
 }
 
 /** Whether the window is as narrow as a phone's. */
@@ -273,6 +280,17 @@ function Button({ id, icon, text, name, hint, kind, pressed, run, children }: Bu
   );
 }
 
+/** Whether something of the page has the whole screen. */
+function useFullScreen(): boolean {
+  const [full, setFull] = useState(document.fullscreenElement !== null);
+  useEffect(() => {
+    const changed = (): void => setFull(document.fullscreenElement !== null);
+    document.addEventListener('fullscreenchange', changed);
+    return () => document.removeEventListener('fullscreenchange', changed);
+  }, []);
+  return full;
+}
+
 /** A browser may refuse it, and says so by itself. */
 function toggleFullScreen(): void {
   if (!document.fullscreenEnabled) return;
@@ -280,9 +298,10 @@ function toggleFullScreen(): void {
   done.catch(() => {});
 }
 
-/** Keys work unless the user writes, or nobody is in the room. */
-function useKeys(actions: MeetingActions, sending: boolean): void {
+/** Keys work unless the user writes or is about to, or nobody is in the room. */
+function useKeys(actions: MeetingActions, sending: boolean, wanted: boolean): void {
   useEffect(() => {
+    if (!wanted) return;
     const keys: Record<string, () => void> = {
       m: () => (sending ? actions.toggleMute('audio') : actions.publish()),
       v: () => sending && actions.toggleMute('video'),
@@ -302,5 +321,5 @@ function useKeys(actions: MeetingActions, sending: boolean): void {
     };
     document.addEventListener('keydown', pressed);
     return () => document.removeEventListener('keydown', pressed);
-  }, [actions, sending]);
+  }, [actions, sending, wanted]);
 }

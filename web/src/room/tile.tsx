@@ -11,6 +11,8 @@ import type { Chosen, Layering } from './wishes';
 export interface TileProps {
   /** Of the stream, which names the tile. */
   name: string;
+  /** Whose it is. */
+  person: string;
   id: string;
   own: boolean;
   screen: boolean;
@@ -41,6 +43,7 @@ const LEVELS = ['Low', 'Medium', 'High'];
 
 export function Tile(props: Shown) {
   const { name, box, large, pinned, details, track, stalled, muted } = props;
+  const root = useRef<HTMLElement>(null);
   const video = useRef<HTMLVideoElement>(null);
   useEffect(() => {
     const element = video.current;
@@ -53,6 +56,7 @@ export function Tile(props: Shown) {
   const classes = ['tile', large && 'large', empty && 'empty', props.talking && !muted && 'talking', props.screen && 'screen', props.own && 'own'];
   return (
     <figure
+      ref={root}
       class={classes.filter(Boolean).join(' ')}
       data-testid={`tile-${name}`}
       data-key={props.id}
@@ -63,8 +67,8 @@ export function Tile(props: Shown) {
       <video ref={video} data-testid="video" aria-label={`Picture of ${name}`} autoplay playsInline muted />
       {empty && (
         <div class="no-picture" data-testid="no-picture">
-          <span class="initials" aria-hidden="true">{initials(name)}</span>
-          <span>{track !== null && stalled ? 'No picture comes' : 'No picture'}</span>
+          <span class="initials" aria-hidden="true">{initials(props.person)}</span>
+          <span>{track !== null && stalled ? 'No picture comes' : props.screen ? 'No picture' : 'Camera off'}</span>
         </div>
       )}
       <figcaption data-testid="name">
@@ -76,6 +80,11 @@ export function Tile(props: Shown) {
         {document.pictureInPictureEnabled && !empty && (
           <button type="button" data-testid="pip" aria-label={`${name} in a window of its own`} title="Picture in picture" onClick={() => void pictureInPicture(video.current)}>
             <Icon name="pip" />
+          </button>
+        )}
+        {document.fullscreenEnabled && !empty && (
+          <button type="button" data-testid="full" aria-label={`${name}: full screen, or back`} title="Full screen, or back" onClick={() => void fullScreen(root.current)}>
+            <Icon name="full" />
           </button>
         )}
         <button type="button" data-testid="enlarge" aria-pressed={pinned} aria-label={`Show ${name} large`} title="Show large" onClick={props.enlarge}>
@@ -115,6 +124,11 @@ function Level({ of, label, value, choose }: { of: 'size' | 'rate'; label: strin
       {LEVELS.map((level, index) => <option value={index}>{level} {of}</option>)}
     </select>
   );
+}
+
+async function fullScreen(tile: HTMLElement | null): Promise<void> {
+  if (document.fullscreenElement === tile) await document.exitFullscreen().catch(() => {});
+  else await tile?.requestFullscreen().catch(() => {});
 }
 
 async function pictureInPicture(video: HTMLVideoElement | null): Promise<void> {

@@ -140,7 +140,7 @@ fn answer(site: &Site, path: &str, headers: &HeaderMap) -> Response {
     if path.is_empty() {
         return Html(NOT_BUILT).into_response();
     }
-    (StatusCode::NOT_FOUND, "There is no such page.\n").into_response()
+    (StatusCode::NOT_FOUND, Html(NOT_FOUND)).into_response()
 }
 
 fn respond(name: &str, file: EmbeddedFile, request: &HeaderMap, site: &Site) -> Response {
@@ -191,6 +191,15 @@ fn content_type(name: &str, guessed: &str) -> String {
         false => guessed.to_owned(),
     }
 }
+
+const NOT_FOUND: &str = "<!doctype html>
+<html lang=\"en\">
+<meta charset=\"utf-8\">
+<title>There is no such page</title>
+<h1>There is no such page.</h1>
+<p><a href=\"./\">The pages that there are</a></p>
+</html>
+";
 
 const NOT_BUILT: &str = "<!doctype html>
 <html lang=\"en\">
