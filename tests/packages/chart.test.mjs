@@ -57,6 +57,19 @@ function conforms(rendered) {
   return summary.valid;
 }
 
+/** Has the server read the configuration that was rendered. */
+function takes(rendered) {
+  const folder = mkdtempSync(join(tmpdir(), 'portunus-chart-'));
+  try {
+    const [, toml] = /portunus\.toml: \|\n([\s\S]*?)\n---/.exec(rendered);
+    writeFileSync(join(folder, 'portunus.toml'), toml.replaceAll(/^ {4}/gm, ''));
+    const program = process.env.PORTUNUS_BIN ?? join(TOP, 'target/debug/portunus');
+    run(program, ['--print-config', '--workers=1', '--announce=203.0.113.7', '--config', join(folder, 'portunus.toml')]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 test('helm finds nothing in the chart', { skip }, () => {
   run(join(TOOLS, 'helm'), ['lint', '--strict', CHART]);
 });
@@ -87,19 +100,20 @@ test('recordings, secrets and the monitor are there if they are wanted', { skip 
   assert.doesNotMatch(rendered, /emptyDir/);
 });
 
+test('the servers are nodes of a cluster if that is wanted, each with its own certificate', { skip }, () => {
+  const rendered = render('cluster.enabled=true', 'replicas=3', 'cluster.bus=nats://bus:4222', 'cluster.url=http://{name}.test-portunus-nodes:8088');
+  assert.equal(conforms(rendered), 5);
+  assert.match(rendered, /serviceName: test-portunus-nodes/);
+  assert.match(rendered, /clusterIP: None\n\s+publishNotReadyAddresses: true/);
+  assert.match(rendered, /node\.key, subPathExpr: \$\(POD_NAME\)\.key/);
+  assert.match(rendered, /\[cluster\]\n[^[]*bus = "nats:\/\/bus:4222"[^[]*url = "http:\/\/\{name\}\.test-portunus-nodes:8088"/);
+  takes(rendered);
+  assert.doesNotMatch(render(), /\[cluster\]|POD_NAME\)/);
+});
+
 test('what Kubernetes does not know is found', { skip }, () => {
   const wrong = render().replace('hostNetwork: true', 'hostNet: true');
   assert.throws(() => conforms(wrong), /hostNet/);
 });
 
-test('the configuration of the chart is one that the server takes', { skip }, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'portunus-chart-'));
-  try {
-    const [, toml] = /portunus\.toml: \|\n([\s\S]*?)\n---/.exec(render());
-    writeFileSync(join(folder, 'portunus.toml'), toml.replaceAll(/^ {4}/gm, ''));
-    const program = process.env.PORTUNUS_BIN ?? join(TOP, 'target/debug/portunus');
-    run(program, ['--print-config', '--workers=1', '--announce=203.0.113.7', '--config', join(folder, 'portunus.toml')]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
+test('the configuration of the chart is one that the server takes', { skip }, () => takes(render()));

@@ -17,6 +17,16 @@ const PORT: u16 = 7900;
 /// The most that may be sent to another node, in Mbit/s.
 const MAX_MBPS: u64 = 1_000_000;
 
+/// What stands for the name of the node in its URLs.
+pub(crate) const NAME: &str = "{name}";
+
+/// The longest URL in bytes.
+const MAX_URL: usize = 512;
+
+/// The schemes of URLs.
+const HTTP: [&str; 2] = ["http://", "https://"];
+const WEBSOCKET: [&str; 2] = ["ws://", "wss://"];
+
 /// The cluster that this server is a node of. It is alone without `bus`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ClusterConfig {
@@ -38,7 +48,7 @@ pub struct NodeConfig {
     /// The NATS servers, `nats://HOST:PORT` with commas between. `None` disables the cluster.
     #[serde(with = "portunus_config::optional")]
     pub bus: Option<String>,
-    /// The name of this node, which no other node has.
+    /// The name of this node, which no other node has. Empty means the one in its certificate.
     pub name: String,
     /// The prefix of the names of the buckets. Clusters with one NATS have different ones.
     pub prefix: String,
@@ -58,9 +68,15 @@ pub struct NodeConfig {
     pub announced: Vec<IpAddr>,
     /// Where this node is. New homes go to nodes of the same region.
     pub region: String,
-    /// The URL of this node's HTTP server for clients.
+    /// The URL of this node's HTTP server for clients. `{name}` in URLs stands for its name.
     #[serde(with = "portunus_config::optional")]
     pub url: Option<String>,
+    /// The URL of this node's WebSocket server for clients.
+    #[serde(with = "portunus_config::optional")]
+    pub websocket_url: Option<String>,
+    /// The URL of this node's server for LiveKit's clients.
+    #[serde(with = "portunus_config::optional")]
+    pub livekit_url: Option<String>,
     /// What becomes of new rooms while the bus is away.
     pub without_bus: WithoutBus,
     /// The number of NATS servers that keep a copy. 0 means 3 in a cluster of NATS, otherwise 1.
@@ -81,6 +97,8 @@ impl Default for NodeConfig {
             announced: Vec::new(),
             region: String::new(),
             url: None,
+            websocket_url: None,
+            livekit_url: None,
             without_bus: WithoutBus::default(),
             replicas: 0,
         }
@@ -149,7 +167,9 @@ impl Configuration for ClusterConfig {
         let node: NodeConfig = section.keys();
         if let Some(bus) = &node.bus {
             section.check(&["bus"], addresses(bus).map(drop));
-            section.check(&["name"], NodeId::new(&node.name).map(drop));
+            if !node.name.is_empty() {
+                section.check(&["name"], NodeId::new(&node.name).map(drop));
+            }
             section.listens("port", Protocol::Tcp, &node.bind, node.port..=node.port);
             let media = node.media_port;
             section.listens("media_port", Protocol::Udp, &node.bind, media..=media);
@@ -160,10 +180,21 @@ impl Configuration for ClusterConfig {
         section.require(&["prefix"], is_right, text);
         section.range("replicas", node.replicas, 0..=5);
         section.range("max_mbps", node.max_mbps, 0..=MAX_MBPS);
-        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        let is_url = node.url.as_ref().is_none_or(is_http);
-        let text = "expected a URL that starts with http:// or https://";
-        section.require(&["url"], is_url, text);
+        for (key, url, schemes) in [
+            ("url", &node.url, HTTP),
+            ("websocket_url", &node.websocket_url, WEBSOCKET),
+            ("livekit_url", &node.livekit_url, WEBSOCKET),
+        ] {
+            let has_scheme = |url: &String| schemes.iter().any(|scheme| url.starts_with(scheme));
+            let is_url = url
+                .as_ref()
+                .is_none_or(|url| url.len() <= MAX_URL && has_scheme(url));
+            let [plain, secure] = schemes;
+            let text = format!(
+                "expected a URL that starts with {plain} or {secure}, {MAX_URL} bytes at most"
+            );
+            section.require(&[key], is_url, &text);
+        }
         ClusterConfig {
             node,
             login: NatsLogin::read(section),
@@ -179,10 +210,11 @@ impl Configuration for ClusterConfig {
         probe_servers("bus", bus, &self.tls, probe);
         let identity = Folder::new(&self.node.folder).identity();
         match identity {
-            Ok(identity) if identity.id.as_str() != self.node.name => probe.error(
-                "name",
-                format!("the certificate in cluster.folder is for {}", identity.id),
-            ),
+            Ok(identity) if !["", identity.id.as_str()].contains(&self.node.name.as_str()) => probe
+                .error(
+                    "name",
+                    format!("the certificate in cluster.folder is for {}", identity.id),
+                ),
             Ok(_) => {}
             Err(error) => probe.error("folder", error),
         }

@@ -38,6 +38,6 @@ pub use key::{HomeKey, KeyError};
 pub use links::{CloseReason, ConnId, LinkEvent};
 pub use node::{Demand, DemandError, Node, Sizes};
 pub use record::{HomeRecord, Load, NodeRecord, NodeState, RecordError};
-pub use settings::{NodeSettings, WithoutBus};
-pub use status::{HomeStatus, LinkStatus, NodeStatus, Status};
+pub use settings::{NodeSettings, Urls, WithoutBus};
+pub use status::{HomeStatus, LinkStatus, NodeStatus, OtherNode, Status};
 pub use wire::{About, Frame, FrameError, KnownHome, MAX_FRAME, VersionRange};

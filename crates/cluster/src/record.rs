@@ -38,6 +38,12 @@ pub struct NodeRecord {
     /// The URL of its HTTP server for clients, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// The URL of its WebSocket server for clients, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket_url: Option<String>,
+    /// The URL of its server for LiveKit's clients, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub livekit_url: Option<String>,
     /// Its load.
     #[serde(default)]
     pub load: Load,

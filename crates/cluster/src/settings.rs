@@ -24,12 +24,23 @@ pub struct NodeSettings {
     pub control: Vec<SocketAddr>,
     /// The addresses of its media links.
     pub relay: Vec<SocketAddr>,
-    /// The URL of its HTTP server for clients.
-    pub url: Option<String>,
+    /// Where clients reach it.
+    pub urls: Urls,
     /// The SHA-256 of its certificate, in hexadecimal.
     pub fingerprint: String,
     /// What becomes of new rooms while the bus is away.
     pub without_bus: WithoutBus,
+}
+
+/// Where clients reach a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Urls {
+    /// Its HTTP server.
+    pub http: Option<String>,
+    /// Its WebSocket server.
+    pub websocket: Option<String>,
+    /// Its server for LiveKit's clients.
+    pub livekit: Option<String>,
 }
 
 /// What becomes of new rooms while the bus is away.

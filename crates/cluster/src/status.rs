@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{Epoch, NodeId};
 use crate::key::HomeKey;
 use crate::record::{Load, NodeState};
+use crate::settings::Urls;
 
 /// The state of a node, and what it knows of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,6 +51,19 @@ pub struct NodeStatus {
     pub load: Load,
     /// How long ago its entry was written, in ms, as far as this node has seen.
     pub age_ms: u64,
+}
+
+/// Another node, to which clients may go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherNode {
+    /// Its name.
+    pub node: NodeId,
+    /// Where it is.
+    pub region: String,
+    /// The share of a core that its busiest media worker uses, 0 to 1.
+    pub load: f32,
+    /// Where clients reach it.
+    pub urls: Urls,
 }
 
 /// A link of this node.

@@ -105,7 +105,7 @@ impl BadRequest {
             | ApiError::PluginAttach(_)
             | ApiError::PluginMessage(_)
             | ApiError::NotAcceptingSessions
-            | ApiError::Draining
+            | ApiError::Draining(_)
             | ApiError::Unknown(_) => {
                 return None;
             }

@@ -1,8 +1,8 @@
 //! The errors of the Janus API: their codes and texts.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{FieldError, HandleId, Object, OverBudget, SessionId};
+use crate::{FieldError, HandleId, Object, OtherNode, OverBudget, SessionId};
 
 /// The reason why a request was refused. The text is for the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -102,11 +102,11 @@ pub enum ApiError {
     /// The server accepts no new sessions, or has the most that it may have.
     #[error("Currently not accepting new sessions")]
     NotAcceptingSessions,
-    /// The server is being drained.
+    /// The server is being drained. The field is the node of the cluster to go to.
     #[error(
         "The server is being drained and takes nobody new: use another one, or try again later"
     )]
-    Draining,
+    Draining(Option<Box<OtherNode>>),
     /// Any other error.
     #[error("{0}")]
     Unknown(String),
@@ -139,21 +139,25 @@ impl ApiError {
             ApiError::UnexpectedAnswer => 469,
             ApiError::TokenNotFound(_) => 470,
             ApiError::WebRtcState(_) => 471,
-            ApiError::NotAcceptingSessions | ApiError::Draining => 472,
+            ApiError::NotAcceptingSessions | ApiError::Draining(_) => 472,
             ApiError::Unknown(_) => 490,
         }
     }
 
     /// Returns the whole reply, with `session` and `transaction` if they are known.
     pub fn reply(&self, session: Option<Value>, transaction: Option<&str>) -> Value {
+        let error = Object::new()
+            .with("code", self.code())
+            .with("reason", self.to_string());
+        let error = match self {
+            ApiError::Draining(Some(node)) => error.with_all(node.to_object()),
+            _ => error,
+        };
         Object::new()
             .with("janus", "error")
             .with_some("session_id", session)
             .with_some("transaction", transaction)
-            .with(
-                "error",
-                json!({ "code": self.code(), "reason": self.to_string() }),
-            )
+            .with("error", error)
             .into()
     }
 }

@@ -59,7 +59,7 @@ pub use budget::{Budget, BudgetKeys, BudgetLimits, BudgetTotals, OverBudget, Pur
 pub use certificate::certificate_expiry;
 pub use client::Client;
 pub use client_message::{ClientMessage, Notice};
-pub use cluster_view::{ClusterStatus, ClusterView};
+pub use cluster_view::{ClusterStatus, ClusterView, OtherNode};
 pub use config::{CoreConfig, InfoName, RidOrder};
 pub use counters::{BadRequest, Counters, CountersSnapshot};
 pub use drain::DRAIN_RETRY_SECONDS;

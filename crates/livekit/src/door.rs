@@ -6,9 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use livekit_protocol::{
-    DisconnectReason, RoomConfiguration, RoomEndReason, SyncState, leave_request,
-};
+use livekit_protocol::{DisconnectReason, RoomConfiguration, RoomEndReason, SyncState};
 use portunus_audio::AudioThreads;
 use portunus_core::{Credentials, Gateway, Purse, Requester};
 use portunus_record::Whose;
@@ -29,7 +27,7 @@ use crate::limits;
 use crate::plugin::{LiveKitPlugin, PACKAGE, SharedPlugin};
 use crate::refusals::Refusals;
 use crate::saved::{Content, Store};
-use crate::session::{JoinError, Joined, Joining, Permissions, leave, server_info};
+use crate::session::{JoinError, Joined, Joining, Permissions, server_info};
 use crate::sip::{self, Sip};
 use crate::token::{Grants, JoinFault, Keys, Renewal, TokenFault, Verified};
 use crate::webhook::{WebhookConfig, Webhooks};
@@ -272,11 +270,11 @@ impl Door {
             let members: Vec<Arc<Member>> = hall.people().members().cloned().collect();
             for member in members {
                 if rand::random::<f64>() < chance {
-                    let reason = DisconnectReason::ServerShutdown;
+                    let others = gateway.cluster().map(|cluster| cluster.others());
                     member
                         .out
-                        .message(leave(reason, leave_request::Action::Reconnect));
-                    member.happens(Event::End(reason));
+                        .message(drain::farewell(others.unwrap_or_default()));
+                    member.happens(Event::End(DisconnectReason::ServerShutdown));
                 }
             }
         }

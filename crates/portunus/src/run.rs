@@ -20,6 +20,7 @@ use portunus_livekit::LiveKit;
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
+use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
 use portunus_turn::Turn;
 
@@ -99,6 +100,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
+    let mountpoints = Mountpoints::default();
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -117,6 +119,7 @@ pub(crate) async fn run(
             services: Services::default()
                 .with(audio.clone())
                 .with(rooms.clone())
+                .with(mountpoints.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -184,6 +187,7 @@ pub(crate) async fn run(
             gateway: gateway.clone(),
             media: media.clone(),
             rooms,
+            mountpoints,
         })
     });
     if let Some(discovery) = discovery {

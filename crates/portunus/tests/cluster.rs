@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use portunus_tests::free_port;
 use serde_json::json;
 
-use nodes::{Node, links_up, nats, nats_server, path_of};
+use nodes::{Node, home_of, links_up, nats, nats_server, path_of};
 use server::{PATIENCE, get, metric};
 
 #[test]
@@ -55,13 +55,17 @@ fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
         assert_eq!(get(&path_of(node.api(), "/readyz")), "ok\n");
     }
     nodes[1].join_room();
-    nodes[1].until("a home", |status| status["homes"][0]["node"] == "b");
+    nodes[1].until("a home", |status| {
+        home_of(status, "1234").is_some_and(|home| home["node"] == "b")
+    });
     nodes[2].join_room();
     nodes[2].until("a registration", |status| {
-        status["homes"][0]["registered"] == true
+        home_of(status, "1234").is_some_and(|home| home["registered"] == true)
     });
-    let status = nodes[1].until("both people", |status| status["homes"][0]["items"] == 2);
-    let home = &status["homes"][0];
+    let status = nodes[1].until("both people", |status| {
+        home_of(status, "1234").is_some_and(|home| home["items"] == 2)
+    });
+    let home = home_of(&status, "1234").unwrap();
     assert_eq!(
         (&home["what"], &home["node"]),
         (&json!("room.videoroom \"1234\""), &json!("b"))
@@ -102,6 +106,8 @@ fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
     nodes[1].running = None;
     let status = nodes[0].until("a loss", |status| links_up(status) == 1);
     assert_eq!(status["node"], "a");
-    nodes[2].until("a new home", |status| status["homes"][0]["node"] == "c");
+    nodes[2].until("a new home", |status| {
+        home_of(status, "1234").is_some_and(|home| home["node"] == "c")
+    });
     drop(bus);
 }

@@ -11,7 +11,8 @@ impl Broadcast for Streaming {
         "streaming"
     }
 
-    /// Returns the id with this name. An id takes precedence over a name.
+    /// Returns the id with this name. An id takes precedence over a name, and this node's over
+    /// another one's.
     fn id_of(&self, name: &str) -> Option<String> {
         let mountpoints = &self.shared.mountpoints;
         let id = mountpoints.ids().parse(name);
@@ -21,6 +22,9 @@ impl Broadcast for Streaming {
         let name = presentable(name);
         let mut named = mountpoints.all();
         named.retain(|mountpoint| mountpoint.name == name);
+        if named.iter().any(|mountpoint| mountpoint.home().is_none()) {
+            named.retain(|mountpoint| mountpoint.home().is_none());
+        }
         match named.as_slice() {
             [only] => Some(only.id.to_string()),
             _ => None,

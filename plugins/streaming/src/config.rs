@@ -164,7 +164,7 @@ impl ConfiguredMountpoint {
                     probe_interface(probe, &key, stream.iface.as_deref().unwrap_or_default());
                 }
             }
-            SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => {}
+            SourceSpec::Rtsp(_) | SourceSpec::Whip(_) | SourceSpec::Relayed(_) => {}
         }
     }
 

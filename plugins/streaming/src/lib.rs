@@ -7,7 +7,9 @@
 
 mod bounds;
 mod broadcast;
+mod cluster;
 mod config;
+mod definition;
 mod management;
 mod mountpoint;
 mod plugin;
@@ -17,7 +19,9 @@ mod shared;
 mod spec;
 mod viewer;
 
+pub use cluster::{Mountpoints, OwnMountpoint, OwnSource};
 pub use config::{ConfiguredMountpoint, StreamingConfig, rewrite_saved};
+pub use definition::{Definition, DefinitionError};
 pub use plugin::Streaming;
 pub use portunus_core::configuration::PortRange;
 pub use portunus_resources::{Id, SavedError};

@@ -15,6 +15,7 @@ use portunus_resources::{Asker, Resources, SavedError};
 use serde_json::Value;
 
 use crate::bounds::{Bounds, Places};
+use crate::cluster::Mountpoints;
 use crate::config::{ConfiguredMountpoint, PACKAGE, StreamingConfig};
 use crate::management;
 use crate::refusal::Refusal;
@@ -35,15 +36,17 @@ impl Streaming {
         media: MediaPlane,
         recorder: Recorder,
     ) -> Result<Self, SavedError> {
-        Self::watched(config, media, recorder, &EventBus::default()).await
+        let cluster = Mountpoints::default();
+        Self::watched(config, (media, recorder), &EventBus::default(), &cluster).await
     }
 
-    /// Starts the plugin, with `events` for the observers of the server.
+    /// Starts the plugin, with `events` for the observers of the server, and `cluster` for other
+    /// nodes.
     async fn watched(
         config: StreamingConfig,
-        media: MediaPlane,
-        recorder: Recorder,
+        (media, recorder): (MediaPlane, Recorder),
         events: &EventBus,
+        cluster: &Mountpoints,
     ) -> Result<Self, SavedError> {
         let keys = config.resource_keys();
         let StreamingConfig {
@@ -67,7 +70,9 @@ impl Streaming {
             events: events.of_plugin(PACKAGE),
             mountpoints,
             next_client: AtomicU64::new(1),
+            changed: cluster.changes(),
         });
+        cluster.keep_in(&shared);
         management::create_all(&shared, first, &sources).await;
         Ok(Streaming { shared })
     }
@@ -87,10 +92,11 @@ impl ConfiguredPlugin for Streaming {
             recorder,
             outgoing,
             events,
-            services: _,
+            services,
         } = context;
+        let cluster = services.get::<Mountpoints>().cloned().unwrap_or_default();
         let config = StreamingConfig { outgoing, ..config };
-        Streaming::watched(config, media, recorder, &events).await
+        Streaming::watched(config, (media, recorder), &events, &cluster).await
     }
 
     async fn reload(&self, running: &StreamingConfig, new: &StreamingConfig) -> PluginReloaded {

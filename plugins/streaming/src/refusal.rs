@@ -21,6 +21,9 @@ pub(crate) enum Refusal {
     Element { name: String, reason: String },
     #[error("No such mountpoint ({0})")]
     NoSuchMountpoint(Id),
+    /// It is one of another node of the cluster.
+    #[error("The mountpoint is one of the node {0}, which has to be asked")]
+    Elsewhere(String),
     #[error("Not watching any mountpoint")]
     NotWatching,
     #[error("Cannot create the mountpoint: {0}")]
@@ -73,7 +76,7 @@ impl Refusal {
             | Refusal::OutOfScope(_) => 457,
             Refusal::CannotSwitch(_) => 458,
             Refusal::CannotRecord(_) => 459,
-            Refusal::State(_) => 460,
+            Refusal::State(_) | Refusal::Elsewhere(_) => 460,
             Refusal::Sdp(_) => 461,
             Refusal::Unknown(_) => 470,
         }

@@ -1,5 +1,6 @@
 //! The state that all handles of the plugin share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portunus_core::configuration::PortRange;
@@ -9,6 +10,7 @@ use portunus_core::record::Recorder;
 use portunus_core::{Asked, Fields, Handle, Rights};
 use portunus_resources::Resources;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use crate::bounds::Bounds;
 use crate::mountpoint::{ClientId, Mountpoint, OpenContext};
@@ -26,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) events: PluginEvents,
     pub(crate) mountpoints: Resources<Mountpoint>,
     pub(crate) next_client: AtomicU64,
+    /// Told when mountpoints may have changed that other nodes show.
+    pub(crate) changed: Arc<Notify>,
 }
 
 impl Shared {

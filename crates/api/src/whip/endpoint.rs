@@ -48,7 +48,6 @@ impl Whip {
         headers: &HeaderMap,
         body: RequestBody,
     ) -> Result<Response, Problem> {
-        self.gateway.check_drain().map_err(|error| full(&error))?;
         let token = headers::bearer(headers)?;
         let asked = self.asked(kind, endpoint, requester, query, token)?;
         if !headers::accepts_sdp(headers) {

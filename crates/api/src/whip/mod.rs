@@ -17,12 +17,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::header::{ALLOW, CACHE_CONTROL, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use portunus_core::{Credentials, DRAIN_RETRY_SECONDS, Gateway, Purse, Requester, Share};
+use portunus_core::{ApiError, Credentials, DRAIN_RETRY_SECONDS, Gateway, Purse, Requester, Share};
 
 use crate::bodies::{BodyError, RequestBody};
 use crate::{Counters, HttpConfig, WhipConfig, listener};
@@ -134,6 +134,7 @@ impl Whip {
         }
         match (target, head.method) {
             (Target::Endpoint(endpoint), Method::POST) => {
+                self.check_drain(&head.uri)?;
                 let query = path::parameters(head.uri.query());
                 self.post(kind, &endpoint, requester, &query, &head.headers, body)
                     .await
@@ -149,6 +150,27 @@ impl Whip {
                     .with_header(ALLOW, HeaderValue::from_static(allow)))
             }
         }
+    }
+
+    /// Sends a new client to another node during a drain, if the cluster has one. Otherwise it may
+    /// come again later.
+    fn check_drain(&self, uri: &Uri) -> Result<(), Problem> {
+        let Err(error) = self.gateway.check_drain() else {
+            return Ok(());
+        };
+        let node = match &error {
+            ApiError::Draining(node) => node.as_deref(),
+            _ => None,
+        };
+        let path = uri.path_and_query().map_or("", |path| path.as_str());
+        let place = node.and_then(|node| node.url.as_deref()).and_then(|url| {
+            HeaderValue::try_from(format!("{}{path}", url.trim_end_matches('/'))).ok()
+        });
+        Err(match place {
+            Some(place) => Problem::new(StatusCode::TEMPORARY_REDIRECT, error.to_string())
+                .with_header(LOCATION, place),
+            None => full(&error),
+        })
     }
 
     /// Reads the whole body with its payment, if it arrives in time and is not too large.

@@ -142,6 +142,18 @@ impl Folder {
         })
     }
 
+    /// Makes a key and a certificate for a node in another folder, which has none yet.
+    pub fn issue(&self, name: &NodeId, to: &Folder) -> Result<(), AuthorityError> {
+        let authority = self.authority()?;
+        let there = to.0.join("node.pem");
+        if there.exists() {
+            return Err(AuthorityError::Exists(there));
+        }
+        let request = Request::make(name)?;
+        let certificate = authority.issue(name, &request.csr)?;
+        to.install(&authority.certificate_pem()?, &certificate, &request.key)
+    }
+
     /// Makes an invitation for a node, which can be used once. `address` is this node's control
     /// port, and `issuer` its name.
     pub fn invite(
@@ -253,6 +265,21 @@ mod tests {
 
     fn node(name: &str) -> NodeId {
         NodeId::new(name).unwrap()
+    }
+
+    #[test]
+    fn a_certificate_is_issued_into_the_folder_of_its_node() {
+        let place = tempfile::tempdir().unwrap();
+        let [folder, other] = ["a", "b"].map(|name| Folder::new(&place.path().join(name)));
+        let refused = folder.issue(&node("b"), &other);
+        assert!(matches!(refused, Err(AuthorityError::NoAuthority(_))));
+        folder.init(&node("a")).unwrap();
+        folder.issue(&node("b"), &other).unwrap();
+        assert_eq!(other.identity().unwrap().id.as_str(), "b");
+        let again = folder.issue(&node("b"), &other);
+        assert!(matches!(again, Err(AuthorityError::Exists(_))));
+        let refused = other.issue(&node("c"), &folder);
+        assert!(matches!(refused, Err(AuthorityError::NoAuthority(_))));
     }
 
     #[test]

@@ -18,15 +18,15 @@ use super::link::{LinkNews, Links, Wire};
 use super::tls;
 use crate::authority::Folder;
 use crate::bus::{BusEvent, BusRequest, Outcome};
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, NAME};
 use crate::counters::Counters;
 use crate::event::{Event, Output};
 use crate::id::{Epoch, NodeId};
 use crate::key::HomeKey;
 use crate::links::{ConnId, LinkEvent};
 use crate::node::{Demand, Node, Sizes};
-use crate::settings::NodeSettings;
-use crate::status::Status;
+use crate::settings::{NodeSettings, Urls};
+use crate::status::{OtherNode, Status};
 use crate::wire::VersionRange;
 
 /// The most events that wait for the server. While few places are left, links wait.
@@ -83,6 +83,7 @@ pub(super) struct Snapshot {
     pub(super) counters: Counters,
     pub(super) sizes: Sizes,
     pub(super) least_loaded: Option<String>,
+    pub(super) others: Arc<[OtherNode]>,
     pub(super) lost_events: u64,
     pub(super) refused_certificates: u64,
 }
@@ -94,9 +95,12 @@ impl Cluster {
         config: &ClusterConfig,
         facts: Facts,
     ) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
-        let name = NodeId::new(&config.node.name)?;
         let folder = Folder::new(&config.node.folder);
         let identity = folder.identity()?;
+        let name = match config.node.name.is_empty() {
+            true => identity.id.clone(),
+            false => NodeId::new(&config.node.name)?,
+        };
         if identity.id != name {
             return Err(StartError::OtherName(identity.id));
         }
@@ -106,6 +110,10 @@ impl Cluster {
         let listeners = listen(config).await?;
         let local = listeners.first().and_then(|it| it.local_addr().ok());
         let local = local.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], config.node.port)));
+        let of_node = |url: &Option<String>| {
+            let url = url.as_ref()?;
+            Some(url.replace(NAME, name.as_str()))
+        };
         let settings = NodeSettings {
             id: name.clone(),
             epoch: random_epoch(),
@@ -114,7 +122,11 @@ impl Cluster {
             region: config.node.region.clone(),
             control: config.control_addresses(local.port()),
             relay: facts.relay,
-            url: facts.url.or_else(|| config.node.url.clone()),
+            urls: Urls {
+                http: facts.url.or_else(|| of_node(&config.node.url)),
+                websocket: of_node(&config.node.websocket_url),
+                livekit: of_node(&config.node.livekit_url),
+            },
             fingerprint: identity.fingerprint.clone(),
             without_bus: config.node.without_bus,
         };
@@ -212,6 +224,11 @@ impl Cluster {
     /// one.
     pub fn least_loaded(&self) -> Option<String> {
         self.snapshot().least_loaded
+    }
+
+    /// Returns the other nodes that serve and that this one has a link to, the least loaded first.
+    pub fn others(&self) -> Arc<[OtherNode]> {
+        self.snapshot().others
     }
 
     /// Leaves the cluster, because the server ends.
@@ -392,6 +409,7 @@ impl Driver {
         self.snapshot.counters = self.node.counters();
         self.snapshot.sizes = self.node.sizes();
         self.snapshot.least_loaded = self.node.least_loaded();
+        self.snapshot.others = self.node.others().into();
         let mut facts = self
             .shared
             .facts

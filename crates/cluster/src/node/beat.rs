@@ -151,7 +151,9 @@ impl Node {
             relay: self.settings.relay.clone(),
             fingerprint: self.settings.fingerprint.clone(),
             region: self.settings.region.clone(),
-            url: self.settings.url.clone(),
+            url: self.settings.urls.http.clone(),
+            websocket_url: self.settings.urls.websocket.clone(),
+            livekit_url: self.settings.urls.livekit.clone(),
             load: self.load,
         }
     }

@@ -7,8 +7,8 @@ use crate::links::Wire;
 use crate::members::Life;
 use crate::places::{Entry, Role};
 use crate::record::{NodeRecord, NodeState};
-use crate::status::{HomeStatus, LinkStatus, NodeStatus, Status};
-use crate::{HomeKey, HomeRecord, NodeId, Revision};
+use crate::status::{HomeStatus, LinkStatus, NodeStatus, OtherNode, Status};
+use crate::{HomeKey, HomeRecord, NodeId, Revision, Urls};
 
 /// The most homes in a report.
 const LISTED: usize = 1_000;
@@ -53,10 +53,37 @@ impl Node {
             self.links.up(id)?;
             Some((record.load.worker, url))
         });
-        let own = self.settings.url.as_ref().filter(|_| !self.is_draining);
+        let own = self
+            .settings
+            .urls
+            .http
+            .as_ref()
+            .filter(|_| !self.is_draining);
         let own = own.map(|url| (self.load.worker - 0.1, url));
         let least = others.chain(own).min_by(|(a, _), (b, _)| a.total_cmp(b));
         least.map(|(_, url)| url.clone())
+    }
+
+    /// Returns the other nodes that serve and that this one has a link to, the least loaded first.
+    pub fn others(&self) -> Vec<OtherNode> {
+        let serving = self
+            .members
+            .iter()
+            .filter(|(id, member)| member.record.is_serving() && self.links.up(id).is_some());
+        let mut others: Vec<_> = serving
+            .map(|(id, member)| OtherNode {
+                node: id.clone(),
+                region: member.record.region.clone(),
+                load: member.record.load.worker,
+                urls: Urls {
+                    http: member.record.url.clone(),
+                    websocket: member.record.websocket_url.clone(),
+                    livekit: member.record.livekit_url.clone(),
+                },
+            })
+            .collect();
+        others.sort_by(|a, b| a.load.total_cmp(&b.load));
+        others
     }
 
     /// Returns the number of homes that this node has, and of nodes to which it has a link.

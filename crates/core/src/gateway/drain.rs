@@ -13,7 +13,7 @@ use crate::events::lifecycle::SessionEnd;
 use crate::handle::Command;
 use crate::request::Request;
 use crate::session::{Attached, Session};
-use crate::{ApiError, Fields, HandleId};
+use crate::{ApiError, Fields, HandleId, Object, OtherNode};
 
 /// How long the end of all sessions waits for slow handles.
 const HANDLES_LIMIT: Duration = Duration::from_secs(5);
@@ -47,6 +47,9 @@ impl Gateway {
     pub fn drain(&self, limit: Option<Duration>) -> bool {
         let was_on = self.context().drain.start(limit);
         self.notify_plugins_of_drain(true);
+        if !was_on || limit.is_some() {
+            self.tell_clients_of_drain();
+        }
         if !was_on {
             tracing::info!(
                 calls = self.calls(),
@@ -65,6 +68,7 @@ impl Gateway {
         })?;
         if was_on {
             self.notify_plugins_of_drain(false);
+            self.tell_clients_of_drain();
             tracing::info!("the drain is undone: new sessions are taken");
         }
         Ok(was_on)
@@ -76,6 +80,7 @@ impl Gateway {
         let drain = &self.context().drain;
         drain.start_final(limit);
         self.notify_plugins_of_drain(true);
+        self.tell_clients_of_drain();
         let mut changes = drain.watch();
         while self.calls() > 0 {
             let deadline = changes.borrow_and_update().and_then(|it| it.deadline());
@@ -114,7 +119,7 @@ impl Gateway {
     /// Fails during a drain, so that new clients go elsewhere.
     pub fn check_drain(&self) -> Result<(), ApiError> {
         match self.context().drain.is_on() {
-            true => Err(ApiError::Draining),
+            true => Err(ApiError::Draining(self.elsewhere().map(Box::new))),
             false => Ok(()),
         }
     }
@@ -149,6 +154,39 @@ impl Gateway {
         match begins {
             true => self.check_drain_of(session),
             false => Ok(()),
+        }
+    }
+
+    /// Returns the node of the cluster to which a client should go from here, if there is one.
+    pub fn elsewhere(&self) -> Option<OtherNode> {
+        self.cluster()?.others().into_iter().next()
+    }
+
+    /// Tells all clients whether the server is being drained, if it is a node of a cluster. Each is
+    /// told a node to go to.
+    fn tell_clients_of_drain(&self) {
+        if self.cluster().is_none() {
+            return;
+        }
+        let draining = self.context().drain.current();
+        let left = draining.and_then(|it| it.left());
+        let sessions: Vec<Arc<Session>> = self.inner.sessions().values().cloned().collect();
+        for session in sessions.iter().filter(|session| !session.is_internal()) {
+            let id = session.id.to_json(self.context().config().string_ids);
+            let event = Object::new()
+                .with("janus", "drain")
+                .with("session_id", id)
+                .with("draining", draining.is_some())
+                .with_some(
+                    "deadline",
+                    left.map(|left| left.as_millis() as f64 / 1_000.0),
+                );
+            let elsewhere = draining.and_then(|_| self.elsewhere());
+            let event = match elsewhere {
+                Some(node) => event.with_all(node.to_object()),
+                None => event,
+            };
+            session.emit(Value::from(event));
         }
     }
 

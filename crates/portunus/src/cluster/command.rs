@@ -25,6 +25,9 @@ pub(crate) enum Command {
     /// Join a cluster by an invitation: get the certificate of this node from the inviting node,
     /// which has to run
     Join(Join),
+    /// Make the key and the certificate of a node in a folder, to be taken to that node; on the node
+    /// where the cluster was made
+    Issue(Issue),
     /// Show nodes, links and homes, and what disagrees, as the running server sees them
     Status(Status),
 }
@@ -61,6 +64,18 @@ pub(crate) struct Join {
     invitation: String,
     #[command(flatten)]
     place: Place,
+}
+
+/// The options of `portunus cluster issue`.
+#[derive(Debug, Args)]
+pub(crate) struct Issue {
+    /// The name of the node: cluster.name of its configuration
+    name: NodeName,
+    #[command(flatten)]
+    place: Place,
+    /// The folder for its files ca.pem, node.pem and node.key
+    #[arg(long, value_name = "FOLDER")]
+    to: PathBuf,
 }
 
 /// The options of `portunus cluster status`.
@@ -120,6 +135,7 @@ impl Command {
             Command::Init(init) => init.run(),
             Command::Invite(invite) => invite.run(),
             Command::Join(join) => join.run(),
+            Command::Issue(issue) => issue.run(),
             Command::Status(status) => status.run(),
         };
         match outcome {
@@ -168,6 +184,18 @@ impl Invite {
         let valid = Duration::from_secs(self.hours.saturating_mul(3_600));
         let invitation = folder.invite(&self.name.0, &issuer, address, valid);
         invitation.map(|it| it.to_string()).map_err(failed)
+    }
+}
+
+impl Issue {
+    fn run(&self) -> Outcome {
+        let (_, folder) = self.place.read()?;
+        let NodeName(name) = &self.name;
+        folder.issue(name, &Folder::new(&self.to)).map_err(failed)?;
+        Ok(format!(
+            "The certificate of {name} is in {}. Its key is secret.",
+            self.to.display()
+        ))
     }
 }
 

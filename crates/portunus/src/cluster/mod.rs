@@ -1,22 +1,25 @@
 //! The server as a node of a cluster.
 
 mod command;
+mod mountpoints;
 mod table;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load};
-use portunus_core::{ClusterStatus, ClusterView, Gateway};
+use portunus_core::{ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
-use portunus_span::{LinkFigures, Span, SpanOptions, rooms};
-use serde_json::Value;
+use portunus_span::{Span, SpanOptions, rooms};
+use portunus_streaming::Mountpoints;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
 pub(crate) use command::Command;
+use view::View;
 
 /// How often the load and the drain of the server are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -44,28 +47,7 @@ pub(crate) struct Server {
     pub(crate) gateway: Gateway,
     pub(crate) media: MediaPlane,
     pub(crate) rooms: Rooms,
-}
-
-#[derive(Debug)]
-struct View(Cluster, Span);
-
-impl ClusterView for View {
-    fn degraded(&self) -> Option<String> {
-        self.0.degraded()
-    }
-
-    fn least_loaded(&self) -> Option<String> {
-        self.0.least_loaded()
-    }
-
-    fn status(&self) -> ClusterStatus<'_> {
-        Box::pin(async {
-            let status = self.0.status().await?;
-            let mut status = serde_json::to_value(status).ok()?;
-            add_media(&mut status, &self.1.links());
-            Some(status)
-        })
-    }
+    pub(crate) mountpoints: Mountpoints,
 }
 
 impl ClusterNode {
@@ -99,7 +81,7 @@ impl ClusterNode {
 
     /// Returns the node for the core.
     pub(crate) fn view(&self) -> Arc<dyn ClusterView> {
-        Arc::new(View(self.cluster.clone(), self.span.clone()))
+        Arc::new(View::new(self.cluster.clone(), self.span.clone()))
     }
 
     pub(crate) fn metrics(&self) -> [Arc<dyn MetricsSource>; 2] {
@@ -116,6 +98,9 @@ impl ClusterNode {
         let (port, port_events) = span.port(rooms::KIND);
         let (rooms, media) = (server.rooms.clone(), server.media.clone());
         tokio::spawn(rooms::run(port, port_events, rooms, media));
+        let (port, port_events) = span.port(mountpoints::KIND);
+        let all = server.mountpoints.clone();
+        tokio::spawn(mountpoints::run(port, port_events, all));
         tokio::spawn(span.run(events));
         tokio::spawn(follow(cluster.clone(), server));
         cluster
@@ -133,19 +118,6 @@ async fn follow(cluster: Cluster, server: Server) {
             cluster.demand(Demand::Drain(drains)).await;
         }
         cluster.demand(Demand::Load(load(&server.media))).await;
-    }
-}
-
-/// Adds what the media links carry to the links of a status.
-fn add_media(status: &mut Value, media: &[LinkFigures]) {
-    let links = status.get_mut("links").and_then(Value::as_array_mut);
-    for link in links.into_iter().flatten() {
-        let node = link.get("node").and_then(Value::as_str);
-        let figures = media.iter().find(|it| node == Some(it.node.as_str()));
-        let figures = figures.and_then(|it| serde_json::to_value(it).ok());
-        if let (Some(figures), Some(link)) = (figures, link.as_object_mut()) {
-            link.insert("media".to_owned(), figures);
-        }
     }
 }
 

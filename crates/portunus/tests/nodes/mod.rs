@@ -38,13 +38,20 @@ pub fn nats(program: &Path, folder: &Path, port: u16) -> Process {
 
 /// A node of a cluster.
 pub struct Node {
+    pub name: String,
     pub config: PathBuf,
     pub port: u16,
+    admin: u16,
     pub running: Option<(Process, String)>,
 }
 
 impl Node {
     pub fn new(folder: &Path, name: &str, bus: u16) -> Self {
+        Self::with(folder, name, bus, "")
+    }
+
+    /// A node with further keys in the section `[cluster]`.
+    pub fn with(folder: &Path, name: &str, bus: u16, keys: &str) -> Self {
         let place = folder.join(name);
         std::fs::create_dir(&place).unwrap();
         let (http, admin, port) = (free_port(), free_port(), free_port());
@@ -53,15 +60,17 @@ impl Node {
              [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
              [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\npublishers = 20\n\
              [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
-             bind = [\"127.0.0.1\"]\nport = {port}\nmedia_port = 0\nurl = \"http://127.0.0.1:{http}/\"\n",
+             bind = [\"127.0.0.1\"]\nport = {port}\nmedia_port = 0\nurl = \"http://127.0.0.1:{http}/\"\n{keys}",
             place.join("rec"),
             place.join("cluster"),
         );
         let path = place.join("portunus.toml");
         std::fs::write(&path, config).unwrap();
         Node {
+            name: name.to_owned(),
             config: path,
             port,
+            admin,
             running: None,
         }
     }
@@ -72,6 +81,16 @@ impl Node {
 
     pub fn api(&self) -> &str {
         &self.running.as_ref().unwrap().1
+    }
+
+    /// Returns the URL of its server for clients.
+    pub fn url(&self) -> &str {
+        self.api().strip_suffix("janus").unwrap()
+    }
+
+    /// Returns the answer of its Admin API.
+    pub fn admin(&self, request: &Value) -> Value {
+        post(&format!("http://127.0.0.1:{}/admin", self.admin), request)
     }
 
     pub fn command(&self, arguments: &[&str]) -> Output {
@@ -126,6 +145,13 @@ pub fn path_of(api: &str, path: &str) -> String {
     api.replace("/janus", path)
 }
 
+/// The home of the room with this name, if a status has one.
+pub fn home_of<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
+    let what = format!("room.videoroom {room:?}");
+    let mut homes = status["homes"].as_array().unwrap().iter();
+    homes.find(|home| home["what"] == what)
+}
+
 /// A cluster of nodes that are linked.
 pub struct Site {
     pub nodes: Vec<Node>,
@@ -136,17 +162,23 @@ pub struct Site {
 impl Site {
     /// Returns `None` with a message if there is no nats-server.
     pub fn start(names: &[&str]) -> Option<Self> {
+        let nodes = names.iter().map(|name| (*name, ""));
+        Self::with(&nodes.collect::<Vec<_>>())
+    }
+
+    /// The same, with further keys in the section `[cluster]` of each node.
+    pub fn with(names: &[(&str, &str)]) -> Option<Self> {
         let program = nats_server()?;
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
         let bus = nats(&program, &folder.path().join("nats"), port);
         let nodes = names.iter();
-        let nodes = nodes.map(|name| Node::new(folder.path(), name, port));
+        let nodes = nodes.map(|(name, keys)| Node::with(folder.path(), name, port, keys));
         let mut nodes: Vec<Node> = nodes.collect();
         nodes[0].says(&["init"]);
         nodes[0].start();
         let address = format!("127.0.0.1:{}", nodes[0].port);
-        for (index, name) in names.iter().enumerate().skip(1) {
+        for (index, (name, _)) in names.iter().enumerate().skip(1) {
             let invitation = nodes[0].says(&["invite", name, "--address", &address]);
             nodes[index].says(&["join", &invitation]);
             nodes[index].start();

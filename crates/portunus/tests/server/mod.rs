@@ -102,7 +102,8 @@ pub fn ask(handle: &str, body: Value) -> Value {
     post(handle, &message)["plugindata"]["data"].clone()
 }
 
-fn http(method: &str, url: &str, body: &str) -> String {
+/// Returns a whole response, from its status on.
+pub fn response(method: &str, url: &str, body: &str) -> String {
     let url = url.strip_prefix("http://").unwrap();
     let (host, path) = url.split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -113,6 +114,11 @@ fn http(method: &str, url: &str, body: &str) -> String {
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
+    response
+}
+
+fn http(method: &str, url: &str, body: &str) -> String {
+    let response = response(method, url, body);
     response.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 

@@ -79,6 +79,6 @@ fn check_first_secret(
         SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => {
             Ok(rights.check(Right::Create.into())?)
         }
-        SourceSpec::Rtp(_) => Ok(()),
+        SourceSpec::Rtp(_) | SourceSpec::Relayed(_) => Ok(()),
     }
 }

@@ -69,7 +69,10 @@ fn limit(spec: &mut MountpointSpec, ports: PortRange) -> Result<(), Refusal> {
     let (media, keyframes) = match &mut spec.source {
         SourceSpec::Rtp(rtp) => (&rtp.media, &mut rtp.keyframes),
         SourceSpec::Whip(whip) => (&whip.media, &mut whip.keyframes),
-        SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => return Ok(()),
+        SourceSpec::Live(_)
+        | SourceSpec::OnDemand(_)
+        | SourceSpec::Rtsp(_)
+        | SourceSpec::Relayed(_) => return Ok(()),
     };
     if media.len() > MAX_STREAMS_OF_CLIENTS {
         let most = format!("it may have {MAX_STREAMS_OF_CLIENTS} streams at most");
@@ -134,6 +137,7 @@ pub(crate) async fn create_all(
 /// Makes a mountpoint of the configuration while the server runs. Retries an RTSP server that does
 /// not answer.
 async fn create_configured(shared: &Arc<Shared>, spec: MountpointSpec) -> Result<(), Refusal> {
+    shared.evict(spec.id.as_ref()).await;
     let reservation = shared
         .mountpoints
         .reserve(spec.id.clone(), Maker::Operator)?;
@@ -162,6 +166,7 @@ async fn make(
     reservation.keep(mountpoint.clone());
     mountpoint.begin_pulling();
     mountpoint.announce();
+    shared.changed.notify_one();
     Ok(mountpoint)
 }
 

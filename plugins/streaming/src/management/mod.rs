@@ -29,7 +29,9 @@ pub(crate) fn reply(
         let answer = answer(&shared, asked, &body, &asker);
         let mountpoints = &shared.mountpoints;
         let answered = mountpoints.guarded_later(Fields(&body), asker.maker, answer);
-        answered.await.unwrap_or_else(|refusal| refusal.to_json())
+        let answered = answered.await;
+        shared.changed.notify_one();
+        answered.unwrap_or_else(|refusal| refusal.to_json())
     }))
 }
 
@@ -85,7 +87,8 @@ fn info(
     }
     let secret = access.secret.as_deref();
     let mountpoints = &shared.mountpoints;
-    let admin = mountpoints.shows_secret(&mountpoint.id, secret, fields, maker)?;
+    let is_shown = mountpoints.shows_secret(&mountpoint.id, secret, fields, maker)?;
+    let admin = is_shown && mountpoint.home().is_none();
     // Anybody may manage a mountpoint without a secret, but not see the server's disk and network.
     let places = admin && (has_secret || rights.may(Right::Create));
     Ok(json!({ "streaming": "info", "info": mountpoint.info(Disclosure { admin, places }) }))
@@ -136,6 +139,7 @@ fn switch(
 /// Returns the mountpoint that the request names, if the request has its secret.
 fn managed(shared: &Shared, fields: Fields<'_>) -> Result<Arc<Mountpoint>, Refusal> {
     let mountpoint = shared.mountpoints.named(fields)?;
+    mountpoint.check_home()?;
     mountpoint.details().access.check_secret(fields)?;
     Ok(mountpoint)
 }

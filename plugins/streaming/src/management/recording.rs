@@ -31,7 +31,8 @@ pub(super) async fn recording(shared: &Shared, fields: Fields<'_>) -> Result<Val
     let mountpoint = managed(shared, fields)?;
     let action = fields.required("action")?;
     match mountpoint.spec.source {
-        SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => {}
+        SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) | SourceSpec::Relayed(_) => {
+        }
         SourceSpec::Live(_) | SourceSpec::OnDemand(_) => {
             let reason = "A mountpoint that plays a file cannot be recorded";
             return Err(Refusal::Invalid(reason.to_owned()));

@@ -28,7 +28,8 @@ impl Mountpoint {
             SourceSpec::Rtp(_)
             | SourceSpec::Live(_)
             | SourceSpec::Rtsp(_)
-            | SourceSpec::Whip(_) => "live",
+            | SourceSpec::Whip(_)
+            | SourceSpec::Relayed(_) => "live",
         }
     }
 
@@ -49,6 +50,7 @@ impl Mountpoint {
             .with_all(details)
             .with("enabled", self.is_enabled())
             .with_some("media", media.map(Value::Array))
+            .with_some("node", self.home())
             .into()
     }
 
@@ -58,7 +60,7 @@ impl Mountpoint {
     pub(crate) fn info(&self, disclosure: Disclosure) -> Value {
         let Disclosure { admin, places } = disclosure;
         let details = self.details().clone();
-        let has_secret = details.access.secret.is_some();
+        let has_secret = self.has_secret();
         let whip = matches!(self.spec.source, SourceSpec::Whip(_));
         let media: Vec<Value> = self
             .streams
@@ -91,6 +93,7 @@ impl Mountpoint {
                 Object::new().with_some("duration", self.duration().map(|it| it.as_secs_f64()))
             }
             SourceSpec::Rtsp(_) => Object::new().with("rtsp", true),
+            SourceSpec::Relayed(relayed) => Object::new().with("node", relayed.node.as_str()),
             SourceSpec::Whip(whip) => Object::new()
                 .with("whip", true)
                 .with("publishing", self.is_published())
@@ -102,7 +105,8 @@ impl Mountpoint {
             SourceSpec::Rtp(_)
             | SourceSpec::Live(_)
             | SourceSpec::OnDemand(_)
-            | SourceSpec::Rtsp(_) => places,
+            | SourceSpec::Rtsp(_)
+            | SourceSpec::Relayed(_) => places,
         };
         let options = self.spec.source.shown(with_confidential);
         public
@@ -135,7 +139,8 @@ impl Mountpoint {
             SourceSpec::Live(_)
             | SourceSpec::OnDemand(_)
             | SourceSpec::Rtsp(_)
-            | SourceSpec::Whip(_) => created.into(),
+            | SourceSpec::Whip(_)
+            | SourceSpec::Relayed(_) => created.into(),
         }
     }
 }

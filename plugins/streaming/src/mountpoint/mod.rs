@@ -6,6 +6,7 @@ mod info;
 mod opening;
 mod publisher;
 mod recordings;
+mod relayed;
 mod rtsp_source;
 mod stream;
 
@@ -31,6 +32,7 @@ pub(crate) use info::Disclosure;
 pub(crate) use opening::{OpenContext, open};
 pub(crate) use publisher::Published;
 use publisher::Publisher;
+use relayed::Relay;
 pub(crate) use stream::{Age, Live, Ports, Stream};
 
 use opening::Feeding;
@@ -57,6 +59,10 @@ pub(crate) struct Mountpoint {
     /// The client that publishes, if there is one.
     publisher: Mutex<Option<Publisher>>,
     feeding: Feeding,
+    /// What another node has told of the mountpoint, if it is that node's.
+    relay: Mutex<Relay>,
+    /// Makes hashes of its pin unlike those of others.
+    pub(crate) salt: [u8; 16],
     /// The duration of a file that plays for each viewer.
     duration: Option<Duration>,
     bounds: Bounds,
@@ -134,7 +140,10 @@ impl Mountpoint {
     /// mountpoint.
     pub(crate) fn is_live(&self) -> bool {
         match self.spec.source {
-            SourceSpec::Rtp(_) | SourceSpec::Rtsp(_) | SourceSpec::Whip(_) => true,
+            SourceSpec::Rtp(_)
+            | SourceSpec::Rtsp(_)
+            | SourceSpec::Whip(_)
+            | SourceSpec::Relayed(_) => true,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) => false,
         }
     }
@@ -159,6 +168,7 @@ impl Mountpoint {
         match &self.spec.source {
             SourceSpec::Rtp(rtp) => rtp.playoutdelay_ext,
             SourceSpec::Whip(whip) => whip.playoutdelay_ext,
+            SourceSpec::Relayed(relayed) => relayed.playoutdelay_ext,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
         }
     }
@@ -170,7 +180,7 @@ impl Mountpoint {
                 .streams
                 .iter()
                 .any(|stream| stream.live().age.is_fresh()),
-            SourceSpec::Live(_) | SourceSpec::OnDemand(_) => false,
+            SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Relayed(_) => false,
         }
     }
 
@@ -178,6 +188,7 @@ impl Mountpoint {
     pub(crate) fn abs_capture_time(&self) -> Option<u8> {
         match &self.spec.source {
             SourceSpec::Rtp(rtp) => rtp.abs_capture_time,
+            SourceSpec::Relayed(relayed) => relayed.abs_capture_time,
             SourceSpec::Whip(_)
             | SourceSpec::Live(_)
             | SourceSpec::OnDemand(_)
@@ -189,6 +200,7 @@ impl Mountpoint {
         match &self.spec.source {
             SourceSpec::Rtp(rtp) => rtp.e2ee,
             SourceSpec::Whip(whip) => whip.e2ee,
+            SourceSpec::Relayed(relayed) => relayed.e2ee,
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) | SourceSpec::Rtsp(_) => false,
         }
     }
@@ -225,7 +237,12 @@ impl Mountpoint {
         if !watched.over {
             watched.viewers.insert(viewer.id(), viewer);
         }
-        !watched.over
+        let is_added = !watched.over;
+        drop(watched);
+        if is_added && self.home().is_some() {
+            self.take_sources();
+        }
+        is_added
     }
 
     pub(crate) fn remove_viewer(&self, viewer: ClientId) {
@@ -248,7 +265,9 @@ impl Mountpoint {
                 let live = stream.live();
                 (live.source, live.simulcast)
             };
-            if let (Some(source), MediaKind::Video) = (source, stream.kind()) {
+            // The relay keeps those of other nodes.
+            let is_own = self.home().is_none();
+            if let (Some(source), MediaKind::Video, true) = (source, stream.kind(), is_own) {
                 self.media.keep_keyframe(source, self.keyframes(simulcast));
             }
         }
@@ -261,7 +280,7 @@ impl Mountpoint {
         match &self.spec.source {
             // The source cannot be stopped here. The routes are closed, and own files of viewers
             // pause.
-            SourceSpec::Whip(_) | SourceSpec::OnDemand(_) => {
+            SourceSpec::Whip(_) | SourceSpec::OnDemand(_) | SourceSpec::Relayed(_) => {
                 for viewer in self.viewers() {
                     viewer.apply_settings(self);
                 }
@@ -311,6 +330,7 @@ impl Mountpoint {
         self.dismiss_viewers("stopped");
         self.dismiss_publisher();
         self.stop_recordings();
+        self.release_all();
         let ends = self.feeding.close(&self.media);
         let closed = async {
             for end in ends {

@@ -122,6 +122,11 @@ pub(crate) async fn open(
             let streams = streams.map(|media| Stream::new(media, None)).collect();
             (streams, Feeding::default())
         }
+        SourceSpec::Relayed(relayed) => {
+            let streams = relayed.media.iter().cloned();
+            let streams = streams.map(|media| Stream::new(media, None)).collect();
+            (streams, Feeding::default())
+        }
         SourceSpec::Live(file) => file_source::open_live(file, context.media, &bounds).await?,
         SourceSpec::OnDemand(file) => {
             let (streams, lasts) = file_source::open_on_demand(file, &bounds).await?;
@@ -147,6 +152,8 @@ pub(crate) async fn open(
         described: AtomicBool::new(false),
         publisher: Mutex::default(),
         feeding,
+        relay: Mutex::default(),
+        salt: rand::random(),
         duration,
         bounds,
         media: context.media.clone(),

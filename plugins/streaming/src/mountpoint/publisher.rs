@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_core::ExtensionMap;
 use portunus_core::media::{KeyframeCache, SourceRef, TrackRef};
 use portunus_core::sdp::CodecSpec;
 use tokio::time::Instant;
@@ -22,6 +23,8 @@ pub(crate) struct Published {
     pub(crate) source: Option<TrackRef>,
     pub(crate) simulcast: bool,
     pub(crate) svc: bool,
+    /// The ids of header extensions.
+    pub(crate) extensions: ExtensionMap,
 }
 
 /// Whose media a mountpoint has.
@@ -117,6 +120,7 @@ impl Mountpoint {
         live.source = source;
         live.simulcast = published.simulcast;
         live.svc = published.svc;
+        live.extensions = published.extensions;
         live.codec = codec;
         live.pt = pt;
         live.channels = channels;
@@ -134,6 +138,7 @@ impl Mountpoint {
             SourceSpec::Rtsp(rtsp) => opening::keyframe_cache(rtsp.keyframes),
             SourceSpec::Whip(whip) => opening::keyframe_cache(whip.keyframes),
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) => Some(KEYFRAMES_OF_FILES),
+            SourceSpec::Relayed(_) => None,
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use portunus_core::Mid;
 use portunus_core::media::ingest::Refusal;
 use portunus_core::media::{IngestStatus, SourceRef};
+use portunus_core::{ExtensionMap, Mid};
 use tokio::time::Instant;
 
 use super::lock;
@@ -14,6 +14,9 @@ use crate::spec::{MediaKind, MediaSpec, StreamCodec};
 
 /// Longer than the time between two looks at who uses a mountpoint.
 const FRESH: Duration = Duration::from_secs(120);
+
+/// The silence after which packets count as missing.
+const FED: Duration = Duration::from_secs(2);
 
 /// A stream of a mountpoint.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(crate) struct Live {
     pub(crate) svc: bool,
     /// The source of viewers' routes, if there is one.
     pub(crate) source: Option<SourceRef>,
+    /// The ids of header extensions in its packets.
+    pub(crate) extensions: ExtensionMap,
     pub(crate) age: Age,
 }
 
@@ -98,6 +103,15 @@ impl Age {
         }
     }
 
+    /// Returns whether packets come now.
+    pub(crate) fn is_fed(&self) -> bool {
+        match self {
+            Age::None | Age::Awaited(_) | Age::Since(_) => false,
+            Age::Ingest(status) => status.packets() > 0 && status.age() < FED,
+            Age::Now => true,
+        }
+    }
+
     /// Returns whether there is a source without packets so far.
     pub(crate) fn is_waiting(&self) -> bool {
         match self {
@@ -130,6 +144,7 @@ impl Stream {
             simulcast: spec.simulcast,
             svc: spec.svc,
             source: None,
+            extensions: ExtensionMap::default(),
             age: Age::None,
         };
         Stream {

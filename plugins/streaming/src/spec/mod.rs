@@ -8,6 +8,7 @@ mod flat;
 mod media;
 mod payload_types;
 mod problem;
+mod relayed;
 mod rtp;
 mod rtsp;
 mod values;
@@ -24,6 +25,7 @@ use media::Feed;
 pub use media::{DataType, MediaKind, MediaSpec};
 pub(crate) use payload_types::{PayloadFormat, PayloadTypes, assign as assign_payload_types};
 pub use problem::SpecProblem;
+pub use relayed::RelayedSpec;
 pub use rtp::{KeyframeSpec, RtpSpec, SrtpSpec};
 pub use rtsp::{RtspSpec, RtspTransport};
 pub use whip::WhipSpec;
@@ -54,6 +56,8 @@ pub enum SourceSpec {
     Rtsp(RtspSpec),
     /// A client that publishes.
     Whip(WhipSpec),
+    /// Another node of the cluster.
+    Relayed(RelayedSpec),
 }
 
 /// The origin of a specification, which decides on required members.
@@ -131,6 +135,7 @@ impl SourceSpec {
             SourceSpec::OnDemand(_) => "ondemand",
             SourceSpec::Rtsp(_) => "rtsp",
             SourceSpec::Whip(_) => "whip",
+            SourceSpec::Relayed(_) => "relayed",
         }
     }
 
@@ -142,6 +147,7 @@ impl SourceSpec {
             SourceSpec::Live(_) | SourceSpec::OnDemand(_) => file::OPTIONS.keys().collect(),
             SourceSpec::Rtsp(_) => rtsp::OPTIONS.keys().collect(),
             SourceSpec::Whip(_) => whip::OPTIONS.keys().chain(["media"]).collect(),
+            SourceSpec::Relayed(_) => Vec::new(),
         }
     }
 
@@ -155,6 +161,8 @@ impl SourceSpec {
                 return file::OPTIONS.to_members(file);
             }
             SourceSpec::Rtsp(rtsp) => return rtsp::OPTIONS.to_members(rtsp),
+            // It is never written down.
+            SourceSpec::Relayed(_) => return Map::new(),
         };
         let sections = media.iter().map(|stream| stream.to_section(feed));
         members.insert("media".to_owned(), sections.collect());
@@ -170,6 +178,7 @@ impl SourceSpec {
             }
             SourceSpec::Rtsp(rtsp) => rtsp::OPTIONS.shown(rtsp, with_confidential),
             SourceSpec::Whip(whip) => whip::OPTIONS.shown(whip, with_confidential),
+            SourceSpec::Relayed(_) => Object::new(),
         }
     }
 }

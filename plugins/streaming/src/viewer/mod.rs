@@ -207,6 +207,9 @@ impl Viewer {
                 let data = json!({ "streaming": "event", "result": result });
                 self.handle.push(Some(transaction), data, jsep);
                 self.answered();
+                if matches!(request, Request::Publish | Request::Unpublish) {
+                    self.shared.changed.notify_one();
+                }
                 match request {
                     Request::Stop | Request::Unpublish => self.close_if_idle(),
                     // The streams may have changed while the client made its answer.

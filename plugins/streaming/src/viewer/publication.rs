@@ -138,6 +138,12 @@ impl Viewer {
         if mountpoint.is_e2ee() {
             self.handle.set_opaque();
         }
+        let negotiated = self.handle.negotiated();
+        let extensions = |mid: Mid| {
+            let media = negotiated.as_ref().map(|it| it.media.as_slice());
+            let line = media.unwrap_or_default().iter().find(|it| it.mid == mid);
+            line.map(|line| line.extensions).unwrap_or_default()
+        };
         let mut lines = Vec::with_capacity(taken.len());
         for Taken {
             line,
@@ -153,6 +159,7 @@ impl Viewer {
                 source,
                 simulcast,
                 svc,
+                extensions: extensions(line),
             };
             mountpoint.set_published(stream, published);
             // An encoding that continues is not announced again.
@@ -180,6 +187,7 @@ struct Shown<'a> {
 
 /// Checks the mountpoint's token or secret. Without either, anybody may publish.
 fn check_publisher(fields: Fields<'_>, mountpoint: &Mountpoint) -> Result<(), Refusal> {
+    mountpoint.check_home()?;
     let SourceSpec::Whip(whip) = &mountpoint.spec.source else {
         let reason = format!("The mountpoint {} is not of type whip", mountpoint.id);
         return Err(Refusal::Invalid(reason));

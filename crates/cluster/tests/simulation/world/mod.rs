@@ -188,7 +188,7 @@ impl World {
             region: String::new(),
             control: vec!["127.0.0.1:1".parse().unwrap()],
             relay: Vec::new(),
-            url: None,
+            urls: portunus_cluster::Urls::default(),
             fingerprint: String::new(),
             without_bus: self.without_bus,
         };
