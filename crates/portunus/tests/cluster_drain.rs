@@ -53,10 +53,18 @@ fn clients_of_a_drained_node_are_told_another_one_until_that_is_undone() {
     };
     let handle = attach_to(a.api(), "janus.plugin.echotest");
 
-    let drained = a.admin(&json!({ "janus": "drain", "transaction": "t", "deadline": 600 }));
-    assert_eq!(drained["draining"], true, "{drained}");
-    let event = next_event(&handle);
-    assert_eq!(event["janus"], "drain", "{event}");
+    // The node knows the other one a moment after their link is up.
+    let begin = Instant::now();
+    let event = loop {
+        let drained = a.admin(&json!({ "janus": "drain", "transaction": "t", "deadline": 600 }));
+        assert_eq!(drained["draining"], true, "{drained}");
+        let event = next_event(&handle);
+        assert_eq!(event["janus"], "drain", "{event}");
+        if event["node"].is_string() {
+            break event;
+        }
+        assert!(begin.elapsed() < PATIENCE, "no other node is named");
+    };
     assert_eq!(
         (&event["draining"], &event["node"], &event["url"]),
         (&json!(true), &json!("b"), &json!(b.url()))
