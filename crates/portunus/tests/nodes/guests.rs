@@ -134,10 +134,12 @@ impl Guest {
     }
 
     /// Waits for data of the plugin.
+    #[track_caller]
     pub fn until(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         data(&self.until_event(|event| holds(data(event)))).clone()
     }
 
+    #[track_caller]
     fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         let mut seen = Vec::new();

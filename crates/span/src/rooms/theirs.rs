@@ -1,7 +1,8 @@
 //! The participants of a room at other nodes, and how they are shown here.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portunus_cluster::NodeId;
 use portunus_media::{IngestId, MediaPlane};
@@ -23,6 +24,8 @@ pub(crate) struct Theirs {
     records: HashMap<PersonId, BTreeMap<NodeId, PersonRecord>>,
     shown: HashMap<PersonId, Shown>,
     by_source: HashMap<(NodeId, SourceId), PersonId>,
+    /// What the next look is to tell.
+    untold: Vec<(NodeId, RoomMessage)>,
 }
 
 /// A participant that is shown here.
@@ -33,8 +36,19 @@ struct Shown {
     /// Whether it was kicked here, and its node was told.
     is_kicked: bool,
     /// What its node was told of moderated streams, and has not confirmed.
-    asked: HashMap<Mid, bool>,
+    asked: HashMap<Mid, Asked>,
 }
+
+/// What a node was told of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    mute: bool,
+    at: Instant,
+}
+
+/// After this time a node that has not confirmed is taken at its word: two changes in short order
+/// may have left it as it was, and a message may be lost.
+const CONFIRMS: Duration = Duration::from_secs(5);
 
 impl Theirs {
     pub(crate) fn new(room: Arc<Room>, port: Port, media: MediaPlane) -> Self {
@@ -45,11 +59,16 @@ impl Theirs {
             records: HashMap::new(),
             shown: HashMap::new(),
             by_source: HashMap::new(),
+            untold: Vec::new(),
         }
     }
 
     /// Takes what a node says about a participant, or (`None`) that it is gone.
     pub(crate) fn set(&mut self, id: &PersonId, node: NodeId, record: Option<PersonRecord>) {
+        let room = self.room.clone();
+        let mut state = room.lock();
+        // What clients of this node have done meanwhile is newer than the record.
+        self.untold = self.look(&mut state);
         let records = self.records.entry(id.clone()).or_default();
         match record {
             Some(record) => records.insert(node, record),
@@ -58,8 +77,7 @@ impl Theirs {
         if records.is_empty() {
             self.records.remove(id);
         }
-        let room = self.room.clone();
-        self.settle(&mut room.lock(), id);
+        self.settle(&mut state, id);
     }
 
     /// A node has a new media link: its sources are taken anew.
@@ -80,7 +98,7 @@ impl Theirs {
 
     /// Looks at what clients of this node have done to them. Returns what to tell to which nodes.
     pub(crate) fn look(&mut self, state: &mut State) -> Vec<(NodeId, RoomMessage)> {
-        let mut messages = Vec::new();
+        let mut messages = std::mem::take(&mut self.untold);
         for (id, shown) in &mut self.shown {
             let person = state.person(id);
             if !person.is_some_and(|person| person.is_elsewhere()) {
@@ -98,9 +116,10 @@ impl Theirs {
                     .and_then(|mid| state.publication(id)?.stream(mid));
                 let Some(stream) = stream else { continue };
                 let mute = stream.is_moderated();
-                if mute == record.moderated {
-                    shown.asked.remove(&stream.mid);
-                } else if shown.asked.insert(stream.mid, mute) != Some(mute) {
+                let told = shown.asked.get(&stream.mid).map(|asked| asked.mute);
+                if mute != told.unwrap_or(record.moderated) {
+                    let at = Instant::now();
+                    shown.asked.insert(stream.mid, Asked { mute, at });
                     let moderate = RoomMessage::Moderate {
                         id: id.to_string(),
                         mid: stream.mid.as_str().to_owned(),
@@ -188,6 +207,16 @@ impl Theirs {
         if shown.is_kicked {
             return;
         }
+        // What it was told last holds until it says so: what comes before that is older.
+        for stream in record.streams() {
+            let Some(mid) = stream.mid() else { continue };
+            let confirms =
+                |asked: &Asked| asked.mute == stream.moderated || asked.at.elapsed() >= CONFIRMS;
+            if shown.asked.get(&mid).is_some_and(confirms) {
+                shown.asked.remove(&mid);
+            }
+        }
+        let pending: HashSet<Mid> = shown.asked.keys().copied().collect();
         self.by_source.retain(|_, of| of != id);
         self.note_sources(id, &node, &record);
         if before.profile() != record.profile() {
@@ -199,7 +228,8 @@ impl Theirs {
             (Some(old), Some(new)) if is_extended(old, new) => {
                 drop(state.update_elsewhere(id, streams(&record)));
                 for (old, new) in old.streams.iter().zip(&new.streams) {
-                    if old.moderated != new.moderated {
+                    let is_pending = new.mid().is_some_and(|mid| pending.contains(&mid));
+                    if old.moderated != new.moderated && !is_pending {
                         moderate(state, id, new.mid(), new.moderated);
                     }
                 }
