@@ -183,15 +183,15 @@ impl Exchange {
                     self.send(LinkMessage::Unknown { session });
                 }
             }
-            LinkMessage::Resumed { session } if self.is_opener => {
-                if self.session() == Some(session) {
-                    self.actions.push(Action::Resume);
-                }
+            LinkMessage::Resumed { session }
+                if self.is_opener && self.session() == Some(session) =>
+            {
+                self.actions.push(Action::Resume);
             }
-            LinkMessage::Unknown { session } if self.is_opener => {
-                if self.session.as_ref().is_some_and(|it| it.id == session) {
-                    self.node_up(now);
-                }
+            LinkMessage::Unknown { session }
+                if self.is_opener && self.session.as_ref().is_some_and(|it| it.id == session) =>
+            {
+                self.node_up(now);
             }
             LinkMessage::Renew {
                 session,
@@ -201,12 +201,10 @@ impl Exchange {
             LinkMessage::Renewed { session, number } if self.is_opener => {
                 self.renewed(session, number);
             }
-            LinkMessage::Relay { session, about } => {
-                if self.session() == Some(session) {
-                    self.actions.push(Action::Relay(about));
-                }
+            LinkMessage::Relay { session, about } if self.session() == Some(session) => {
+                self.actions.push(Action::Relay(about));
             }
-            // Of a later version, or of a node that takes the wrong part.
+            // Of a later version, of a session that is over, or of a node that takes the wrong part.
             _ => {}
         }
     }
