@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::services::{Answer, Code, ServiceError};
 
-/// What is kept of one.
+/// One of them: its section of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(

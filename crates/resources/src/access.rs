@@ -45,13 +45,15 @@ impl Access {
     }
 
     /// Returns it with its secret and its pin in a form that shows nothing of them, and permits the
-    /// same. It is for other nodes of a cluster.
+    /// same. It is for other nodes of a cluster. The form of a thing's name is the same as long as
+    /// the process runs.
     #[must_use]
-    pub fn sealed(&self) -> Self {
+    pub fn sealed(&self, name: &str) -> Self {
+        let seal = |secret: &str| sealed::seal(secret, name);
         Access {
             is_private: self.is_private,
-            secret: self.secret.as_deref().map(sealed::seal),
-            pin: self.pin.as_deref().map(sealed::seal),
+            secret: self.secret.as_deref().map(seal),
+            pin: self.pin.as_deref().map(seal),
         }
     }
 

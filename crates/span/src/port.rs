@@ -73,8 +73,8 @@ pub enum PortEvent {
         /// The content.
         body: Bytes,
     },
-    /// There is a new media link with a node: its sources can be taken. Those that were taken
-    /// before have ended.
+    /// A media link with a node is up. Its sources have to be taken anew: the link before carried
+    /// the former ones.
     Linked {
         /// The node.
         node: NodeId,
@@ -92,7 +92,7 @@ pub enum PortEvent {
         node: NodeId,
         /// The source there.
         source: SourceId,
-        /// What its ingest was.
+        /// The ingest that took it here.
         ingest: IngestId,
     },
 }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bounds::Bounds;
-use crate::definition::{Definition, PinCheck, StreamDefinition};
+use crate::definition::{Definition, StreamDefinition};
 use crate::mountpoint::{self, Mountpoint, Stream};
 use crate::shared::Shared;
 use crate::spec::{Details, MediaKind, MountpointSpec, SourceSpec, StreamCodec};
@@ -284,7 +284,6 @@ async fn end(shared: &Shared, mountpoint: &Arc<Mountpoint>) {
 
 fn own_mountpoint(mountpoint: &Mountpoint) -> OwnMountpoint {
     let details = mountpoint.details().clone();
-    let pin = details.access.pin.as_deref();
     let crossing = mountpoint.streams.iter().filter(|stream| stream.crosses());
     let crossing: Vec<_> = crossing
         .map(|stream| (stream.definition(), stream.own_source(mountpoint)))
@@ -297,7 +296,7 @@ fn own_mountpoint(mountpoint: &Mountpoint) -> OwnMountpoint {
             description: details.description,
             metadata: details.metadata,
             is_private: details.access.is_private,
-            pin: pin.map(|pin| PinCheck::new(mountpoint.salt, pin)),
+            pin: details.access.sealed(&mountpoint.name).pin,
             has_secret: details.access.secret.is_some(),
             enabled: mountpoint.is_enabled(),
             described: mountpoint.is_described(),

@@ -1,14 +1,10 @@
 //! What the nodes of a cluster tell each other of a mountpoint.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use portunus_core::Mid;
 use portunus_core::sdp::Kind;
-use portunus_core::{Fields, Mid, equal_in_constant_time};
 use portunus_relay::Offer;
 use serde::{Deserialize, Deserializer, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use crate::refusal::Refusal;
 use crate::spec::{MediaKind, MediaSpec, RelayedSpec, StreamCodec};
 
 /// The most streams of a mountpoint.
@@ -29,9 +25,10 @@ pub struct Definition {
     /// It is not in lists, but for administrators.
     #[serde(default)]
     pub(crate) is_private: bool,
-    /// What a pin is checked against. `None` means that anybody may watch.
+    /// What a pin is checked against ([`Access::sealed`](portunus_resources::Access::sealed)). `None`
+    /// means that anybody may watch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pin: Option<PinCheck>,
+    pub(crate) pin: Option<String>,
     /// Whether requests that manage it need a secret.
     #[serde(default)]
     pub(crate) has_secret: bool,
@@ -104,39 +101,6 @@ pub(crate) struct StreamDefinition {
 #[error("the definition of a mountpoint cannot be read: {0}")]
 pub struct DefinitionError(String);
 
-/// What a pin can be checked against.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PinCheck {
-    /// Random bytes in base64.
-    salt: String,
-    /// The SHA-256 of the salt and the pin, in base64.
-    hash: String,
-}
-
-impl PinCheck {
-    pub(crate) fn new(salt: [u8; 16], pin: &str) -> Self {
-        let salt = STANDARD.encode(salt);
-        PinCheck {
-            hash: hash(&salt, pin),
-            salt,
-        }
-    }
-
-    /// Checks the pin of a request.
-    pub(crate) fn check(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        let shown: &str = fields.required("pin")?;
-        match equal_in_constant_time(&self.hash, &hash(&self.salt, shown)) {
-            true => Ok(()),
-            false => Err(Refusal::Unauthorized("pin")),
-        }
-    }
-}
-
-fn hash(salt: &str, pin: &str) -> String {
-    let hash = Sha256::new().chain_update(salt).chain_update(pin);
-    STANDARD.encode(hash.finalize())
-}
-
 impl Definition {
     /// Reads a definition. Unknown members are skipped.
     pub fn parse(value: &[u8]) -> Result<Self, DefinitionError> {
@@ -208,7 +172,6 @@ fn known_offer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Offer>, D::E
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-    use portunus_core::FieldError;
     use serde_json::{Value, json};
 
     use super::*;
@@ -221,7 +184,7 @@ mod tests {
     fn a_definition_is_the_same_when_it_was_written_and_read() {
         let written = json!({
             "name": "n", "description": "d", "enabled": true, "later": 1,
-            "pin": { "salt": "AA==", "hash": "BB==" },
+            "pin": "1234",
             "streams": [
                 { "mid": "a", "codec": "opus", "pt": 111, "is_fed": true,
                   "offer": { "id": 3, "description": { "codec": "opus", "encodings": 1 } } },
@@ -257,17 +220,5 @@ mod tests {
         ] {
             assert!(parse(&wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_pin_is_checked_and_not_told() {
-        let check = PinCheck::new([7; 16], "1234");
-        assert!(!serde_json::to_string(&check).unwrap().contains("1234"));
-        let outcome = |members: Value| check.check(Fields(members.as_object().unwrap()));
-        assert_eq!(outcome(json!({ "pin": "1234" })), Ok(()));
-        let wrong = Err(Refusal::Unauthorized("pin"));
-        assert_eq!(outcome(json!({ "pin": "1235" })), wrong);
-        let missing = FieldError::Missing("pin".to_owned());
-        assert_eq!(outcome(json!({})), Err(Refusal::Field(missing)));
     }
 }

@@ -98,7 +98,7 @@ impl Directory for RoomDirectory {
             return None;
         }
         let mut options = door.options();
-        options.door.access = options.door.access.sealed();
+        options.door.access = options.door.access.sealed(name);
         let id = door.id.clone();
         let definition = ConfiguredRoom { id, options };
         serde_json::to_string(&definition.to_members()).ok()

@@ -345,7 +345,7 @@ export class Conference {
     try {
       await this.participant?.ask({ request: 'enable_recording', record: on, ...this.secret() });
       this.stands({ ...this.standing, record: on });
-      if (!on) notice('info', 'The recording has ended. Its files are in the folder of recordings of the server: whoever runs it makes one film of them (“portunus recordings compose”).', [{ label: 'Good', id: 'recorded', run: clearNotice }]);
+      if (!on) notice('info', 'The recording has ended. Its files are in the folder of recordings of the server: whoever runs it makes one film of them (“portunus recordings compose”).', [{ label: 'OK', id: 'recorded', run: clearNotice }]);
     } catch (error) {
       if (!(error instanceof Refused) || ![CODES.missing, CODES.unauthorized].includes(error.code as never)) throw error;
       // Only a moderator may.

@@ -154,7 +154,7 @@ impl ToldMountpoint {
     }
 }
 
-/// Offers the sources. Those that were offered before keep their offers.
+/// Returns an offer for each source: the former one if the source is the same, else a new one.
 fn offer(
     port: &Port,
     sources: Vec<Option<OwnSource>>,

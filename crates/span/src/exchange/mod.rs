@@ -12,7 +12,7 @@ use crate::link_message::{Keys, LinkMessage};
 /// 9.2), which takes 24,000 packets a second for a day.
 const KEYS_LAST: Duration = Duration::from_secs(86_400);
 
-/// What has to be done.
+/// An action that the exchange asks of its driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Send a message to the other node.

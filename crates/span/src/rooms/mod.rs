@@ -1,8 +1,8 @@
 //! Video rooms: a room of one name is one room on all nodes.
 //!
-//! Each node has its own [`Room`] with its own clients. What its clients are and publish goes to
-//! the other nodes as items; what those have is shown as participants
-//! [elsewhere](portunus_room::State::join_elsewhere).
+//! Each node has a [`Room`] for its own clients. It tells the other nodes of each client by an item:
+//! its profile and its publication. The clients of other nodes are participants
+//! [elsewhere](portunus_room::State::join_elsewhere) in it.
 
 mod gate;
 mod message;

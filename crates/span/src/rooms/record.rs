@@ -21,7 +21,7 @@ pub(crate) struct PersonRecord {
     /// Other data, as a text that only doors understand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) metadata: Option<String>,
-    /// What it publishes, if its media is up.
+    /// The publication, once its media is up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) publication: Option<PublicationRecord>,
 }

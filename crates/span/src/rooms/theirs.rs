@@ -35,11 +35,11 @@ struct Shown {
     record: PersonRecord,
     /// Whether it was kicked here, and its node was told.
     is_kicked: bool,
-    /// What its node was told of moderated streams, and has not confirmed.
+    /// Requests to its node to mute or unmute streams that the node has not confirmed.
     asked: HashMap<Mid, Asked>,
 }
 
-/// What a node was told of a stream.
+/// A request to a node to mute or unmute a stream.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     mute: bool,
@@ -207,7 +207,7 @@ impl Theirs {
         if shown.is_kicked {
             return;
         }
-        // What it was told last holds until it says so: what comes before that is older.
+        // A record that does not confirm the last request is older than the request.
         for stream in record.streams() {
             let Some(mid) = stream.mid() else { continue };
             let confirms =

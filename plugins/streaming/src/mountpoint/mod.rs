@@ -61,8 +61,6 @@ pub(crate) struct Mountpoint {
     feeding: Feeding,
     /// What another node has told of the mountpoint, if it is that node's.
     relay: Mutex<Relay>,
-    /// Makes hashes of its pin unlike those of others.
-    pub(crate) salt: [u8; 16],
     /// The duration of a file that plays for each viewer.
     duration: Option<Duration>,
     bounds: Bounds,

@@ -153,7 +153,6 @@ pub(crate) async fn open(
         publisher: Mutex::default(),
         feeding,
         relay: Mutex::default(),
-        salt: rand::random(),
         duration,
         bounds,
         media: context.media.clone(),

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_core::Fields;
 use portunus_core::media::SourceRef;
 use portunus_core::media::ingest::IngestId;
 use portunus_relay::{Offer, SourceId, Sources};
 use tokio::time::Instant;
 
 use super::{Age, Mountpoint, Stream, lock};
-use crate::definition::{Definition, PinCheck, StreamDefinition};
+use crate::definition::{Definition, StreamDefinition};
 use crate::refusal::Refusal;
 use crate::spec::{Details, SourceSpec, StreamCodec};
 
@@ -24,7 +23,6 @@ const KEPT: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Relay {
     sources: Option<Arc<dyn Sources>>,
-    pin: Option<PinCheck>,
     has_secret: bool,
     /// For each stream.
     streams: Vec<Taking>,
@@ -62,15 +60,6 @@ impl Mountpoint {
         }
     }
 
-    /// Checks the pin of a request.
-    pub(crate) fn check_pin(&self, fields: Fields<'_>) -> Result<(), Refusal> {
-        let pin = lock(&self.relay).pin.clone();
-        match pin {
-            Some(pin) => pin.check(fields),
-            None => Ok(self.details().access.check_pin(fields)?),
-        }
-    }
-
     /// Returns whether the requests that manage it need a secret.
     pub(crate) fn has_secret(&self) -> bool {
         lock(&self.relay).has_secret || self.details().access.secret.is_some()
@@ -84,12 +73,12 @@ impl Mountpoint {
             ..Details::default()
         };
         details.access.is_private = definition.is_private;
+        details.access.pin.clone_from(&definition.pin);
         *self.details() = details;
         self.described
             .store(definition.described, std::sync::atomic::Ordering::Release);
         let ended = {
             let mut relay = lock(&self.relay);
-            relay.pin.clone_from(&definition.pin);
             relay.has_secret = definition.has_secret;
             let former = relay.sources.replace(sources);
             let len = self.streams.len();

@@ -151,7 +151,7 @@ impl Viewer {
         let id = self.shared.mountpoints.ids().required(fields, "id")?;
         let watch = Watch::read(fields)?;
         let mountpoint = self.shared.mountpoints.get(&id)?;
-        mountpoint.check_pin(fields)?;
+        mountpoint.details().access.check_pin(fields)?;
         match &message.jsep {
             Some(jsep) if jsep.kind == JsepKind::Offer => {
                 self.watch_by_offer(mountpoint, jsep, watch.layers)

@@ -18,7 +18,7 @@ impl Viewer {
         };
         let fields = Fields(&message.body);
         let target = self.shared.mountpoints.named(fields)?;
-        target.check_pin(fields)?;
+        target.details().access.check_pin(fields)?;
         let result = json!({ "switched": "ok", "id": target.id.to_json() });
         if Arc::ptr_eq(&watching.mountpoint, &target) {
             return Ok((result, None));

@@ -227,8 +227,8 @@ pub(super) const FIGURES: [Figure; 8] = [
     ),
     Figure {
         missing: Some(
-            "there is no cluster yet: a node that takes a source of another one by a relay. The figure will be the viewers of one \
-             source on several nodes, for each node, and the delay that a relay adds",
+            "there is no load of several nodes yet. The figure will be the viewers of one source on several nodes, for each node, \
+             and the delay that a relay adds",
         ),
         ..of(
             "cluster",
