@@ -2,7 +2,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
-// Files of saved mountpoints and rooms: a written file reads the same.
+// Files of saved mountpoints and rooms, and of what LiveKit's services have made: a written file
+// reads the same.
 fuzz_target!(|text: &str| {
     for string_ids in [false, true] {
         for rewrite in [
@@ -15,5 +16,8 @@ fuzz_target!(|text: &str| {
                 assert_eq!(rewrite(&written, string_ids), Ok(written.clone()));
             }
         }
+    }
+    if let Ok(written) = portunus_livekit::rewrite_saved(text) {
+        assert_eq!(portunus_livekit::rewrite_saved(&written), Ok(written.clone()));
     }
 });
