@@ -140,7 +140,7 @@ fn what_cannot_be_measured_is_said() {
     let output = hammer(&["figures", "cluster", "--out", out, "--no-install"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && errors.contains("no cluster yet"),
+        !output.status.success() && errors.contains("no load of several nodes yet"),
         "{errors}"
     );
     let output = hammer(&["figures", "janus-99"]);

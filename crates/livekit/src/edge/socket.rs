@@ -1,5 +1,6 @@
 //! The WebSocket of a participant.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a client may take to read a frame.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a client may take to answer that the connection is closed.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+
 /// How many frames that cannot be read are tolerated.
 const MAX_BROKEN: u32 = 16;
 
@@ -34,11 +38,10 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
         purse,
     } = joined;
     let generation = wire.generation;
-    let (sink, stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     let (form, forms) = watch::channel(Form::default());
     let reader = async {
         let mut broken = 0;
-        let mut stream: SplitStream<WebSocket> = stream;
         while let Some(Ok(message)) = stream.next().await {
             let (of, content) = match message {
                 Message::Binary(content) => (Form::Binary, content),
@@ -59,9 +62,9 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                         generation: Some(generation),
                         _paid: paid,
                     };
-                    // A full queue slows the client down.
+                    // A full queue slows the client down. Without a session, its last frames are still to be written.
                     if inputs.send(input).await.is_err() {
-                        return;
+                        pending::<()>().await;
                     }
                 }
                 Err(error) => {
@@ -75,11 +78,21 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
             }
         }
     };
-    tokio::select! {
-        () = reader => {}
-        () = write(sink, wire, forms) => {}
-    }
+    let is_closed = tokio::select! {
+        () = reader => false,
+        () = write(sink, wire, forms) => true,
+    };
     member.happens(Event::Closed { generation });
+    if is_closed {
+        read_out(stream).await;
+    }
+}
+
+/// Reads until the client has closed the connection, too. What it had sent meanwhile would reset the connection, and the client
+/// would not see the last frames.
+async fn read_out(mut stream: SplitStream<WebSocket>) {
+    let rest = async { while let Some(Ok(_)) = stream.next().await {} };
+    let _ = timeout(CLOSE_LIMIT, rest).await;
 }
 
 /// Sends the frames of a participant, and closes the connection when they end.
@@ -131,11 +144,11 @@ async fn close(sink: &mut SplitSink<WebSocket, Message>) {
 
 /// Tells a client that its session is gone, so that it has to join anew.
 pub(super) async fn refuse(socket: WebSocket) {
-    let (mut sink, _) = socket.split();
+    let (mut sink, stream) = socket.split();
     let reason = DisconnectReason::StateMismatch;
     let frame = Arc::new(Frame::new(leave(reason, leave_request::Action::Reconnect)));
     let sent = sink.send(written(&frame, Form::Binary));
     // An error does not matter.
     let _ = timeout(WRITE_LIMIT, sent).await;
-    close(&mut sink).await;
+    close(&mut sink).await;    read_out(stream).await;
 }
