@@ -50,6 +50,23 @@ test('pages at two nodes see each other, and one leaves when its node dies', asy
   await seen(ann, 'Ben');
 });
 
+test('the dashboard shows nodes, links and homes, and what is wrong', async ({ context, page }) => {
+  const [a, b] = cluster.nodes;
+  await enterAt(a, context, 'Ann');
+  await page.goto(b.admin.replace(/admin$/, ''));
+  await expect(page.getByTestId('cluster-name')).toHaveText('portunus, seen by b');
+  await expect(page.getByTestId('cluster-bus')).toHaveText('The bus is connected.');
+  const row = (table: string, name: string) => page.getByTestId(`cluster-${table}`).getByRole('row').filter({ has: page.getByRole('rowheader', { name }) });
+  await expect(row('nodes', 'a')).toContainText('serving');
+  await expect(row('nodes', 'b')).toContainText('this one');
+  await expect(row('links', 'a')).toContainText('up');
+  await expect(row('homes', String(ROOM))).toContainText('a');
+  await expect(page.getByTestId('all-well')).toBeVisible();
+  await a.kill();
+  await expect(page.getByTestId('wrong')).toContainText('Cluster: ');
+  await expect(row('links', 'a')).not.toContainText('up');
+});
+
 test('livekit-client at one node and a page at the other one', async ({ context }) => {
   const [a, b] = cluster.nodes;
   const ben = await enterAt(b, context, 'Ben');

@@ -1,4 +1,5 @@
 // One run of a session against one server: what is sent, and what was answered.
+import { Guest } from './guest.mjs';
 import { joinRoom } from './signal.mjs';
 import { adminToken } from './tokens.mjs';
 
@@ -10,6 +11,8 @@ export class Run {
     /** @type {{ step: string, answer: unknown }[]} */
     this.steps = [];
     this.clients = [];
+    /** @type {Guest[]} */
+    this.guests = [];
   }
 
   note(step, answer) {
@@ -51,7 +54,20 @@ export class Run {
     this.note(step, await client.take(options));
   }
 
+  /** Joins a room with media, by one PeerConnection (`one`) or two (`two`), and records nothing yet. */
+  async guest(token, mode) {
+    const guest = await Guest.enter(this.url, token, mode);
+    this.guests.push(guest);
+    return guest;
+  }
+
+  /** Records what a participant was told last of each kind since the last time. */
+  async told(step, guest) {
+    this.note(step, await guest.take());
+  }
+
   end() {
     for (const client of this.clients) client.close();
+    for (const guest of this.guests) guest.end();
   }
 }

@@ -3,7 +3,7 @@ import { SignalRequest, SignalResponse } from '@livekit/protocol';
 import WebSocket from 'ws';
 
 /** Kinds whose number depends on time alone. */
-const TIMED = new Set(['pong', 'pongResp', 'refreshToken', 'connectionQuality', 'speakersChanged', 'roomUpdate']);
+export const TIMED = new Set(['pong', 'pongResp', 'refreshToken', 'connectionQuality', 'speakersChanged', 'roomUpdate']);
 
 const delay = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -27,6 +27,7 @@ export class Findings {
   private mountpoints: Mountpoint[] = [];
   private links: Finding[] = [];
   private metrics: Metric[] = [];
+  private nodes: Finding[] = [];
 
   figures(metrics: Metric[]): void {
     this.metrics = metrics;
@@ -34,6 +35,11 @@ export class Findings {
 
   media(mountpoints: Mountpoint[]): void {
     this.mountpoints = mountpoints;
+  }
+
+  /** Sentences about the cluster. */
+  cluster(texts: string[]): void {
+    this.nodes = texts.map((text) => ({ text, href: '#cluster-title' }));
   }
 
   /** Sessions with the most loss first. */
@@ -57,6 +63,7 @@ export class Findings {
         if (worker.core_share >= FULL) return [{ text: `Worker ${worker.worker} uses ${percent(worker.core_share)} of its core: the server is about full` }];
         return worker.lag_max >= LATE ? [{ text: `Worker ${worker.worker} is late by up to ${time(worker.lag_max)}: its core is busy with something else` }] : [];
       }),
+      ...this.nodes,
       ...this.links,
       ...this.mountpoints
         .map((one) => ({ one, state: mediaOf(one) }))
@@ -73,7 +80,7 @@ export class Findings {
       }),
     ];
     element('all-well').hidden = findings.length > 0;
-    render(<>{findings.map(({ text, href }) => <li key={href ?? text}>{href ? <a href={href}>{text}</a> : text}</li>)}</>, element('wrong'));
+    render(<>{findings.map(({ text, href }) => <li key={text}>{href ? <a href={href}>{text}</a> : text}</li>)}</>, element('wrong'));
   }
 
   /** By how much a counter has grown lately; those before the page was opened are not told. */

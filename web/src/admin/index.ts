@@ -3,6 +3,7 @@ import { clearNotice, element, notice } from '../page';
 import { everySeen, SECOND } from '../seen';
 import { count } from '../units';
 import { ask, explain } from './api';
+import { ClusterPanel } from './cluster';
 import { History } from './history';
 import { findPlaces } from './places';
 import { NAMES } from './metrics';
@@ -23,6 +24,7 @@ const RESOURCES = 10 * SECOND;
 const workers = new Workers(PERIOD);
 const findings = new Findings();
 const hour = new History();
+const cluster = new ClusterPanel();
 const sessions = new Sessions(() => void refresh());
 const settings = new Settings((error) => {
   notice('error', explain(error));
@@ -67,10 +69,12 @@ async function list(): Promise<void> {
       ask<Overview>('overview', { sort: 'loss', limit: 5 }),
       ask<Hour>('history'),
       ask<{ metrics: Metric[] }>('metrics', { names: NAMES }),
+      cluster.refresh(),
     ]);
     hour.show(past);
     findings.figures(metrics);
     findings.media(mountpoints);
+    findings.cluster(cluster.findings);
     findings.worst(worst);
   });
   listing = false;

@@ -216,3 +216,44 @@ export interface Layers {
   bitrate: number;
   reason: string;
 }
+
+/** `cluster_status` */
+export interface ClusterStatus {
+  /** This node. */
+  node: string;
+  cluster: string;
+  bus_connected: boolean;
+  confirmed: boolean;
+  nodes: ClusterNode[];
+  links: NodeLink[];
+  homes: Home[];
+  home_count: number;
+  /** Sentences. */
+  disagreements: string[];
+}
+
+export interface ClusterNode {
+  node: string;
+  state: string;
+  region: string;
+  load: { worker: number; mbps_out: number };
+  /** In milliseconds. */
+  age_ms: number;
+}
+
+export interface NodeLink {
+  node: string;
+  /** `up`, `suspect`, `connecting` or `down`. */
+  state: string;
+  round_trip_us?: number;
+  /** What the media link carries. */
+  media?: { round_trip_us?: number; lost: number; mbps_out: number; mbps_in: number; streams_out: number; streams_in: number };
+}
+
+/** Where a room or stream lives. */
+export interface Home {
+  what: string;
+  node?: string;
+  members: string[];
+  items: number;
+}
