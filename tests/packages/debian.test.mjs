@@ -37,7 +37,7 @@ function mirror() {
 const packed = (name) => join(DIST, readdirSync(DIST).find((file) => file.startsWith(`${name}_`) && file.endsWith('.deb')));
 
 before(() => {
-  run('scripts/release', ['deb'], { cwd: TOP, env: { ...process.env, PORTUNUS_PROGRAMS: PROGRAMS } });
+  run('scripts/aside', ['scripts/release', 'deb'], { cwd: TOP, env: { ...process.env, PORTUNUS_PROGRAMS: PROGRAMS } });
   root = mkdtempSync(join(tmpdir(), 'portunus-debian-'));
   chmodSync(root, 0o755);
   const [suite, site] = mirror();

@@ -58,7 +58,7 @@ async function serves(root, program) {
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'portunus-static-'));
   // Under test is the dev profile, as everywhere.
-  run('scripts/release', ['tar', 'image'], { cwd: TOP, env: { ...process.env, PORTUNUS_PROFILE: process.env.PORTUNUS_PROFILE ?? 'dev' } });
+  run('scripts/aside', ['scripts/release', 'tar', 'image'], { cwd: TOP, env: { ...process.env, PORTUNUS_PROFILE: process.env.PORTUNUS_PROFILE ?? 'dev' } });
   run('tar', ['-xzf', made(/^portunus-.*-linux-.*\.tar\.gz$/), '-C', folder]);
 });
 
