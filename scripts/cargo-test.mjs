@@ -1,7 +1,9 @@
 // Runs `cargo test --workspace` with several test binaries at a time, since many wait more than they compute. The argument is the
 // cargo to run. The output has the form of `cargo test`: each binary's in one piece, when it has ended. Failed tests are repeated
 // after all others. For each one that passes then, a line says `test NAME ... flaky`.
+// With `--build FILE` the tests are compiled and listed in this file; with PORTUNUS_TESTS=FILE those in the list run.
 import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
@@ -12,7 +14,7 @@ const MANY = 8;
 // A test that hangs must be reported before the caller of all tests loses patience.
 const PATIENCE_MS = 15 * 60_000;
 
-const [cargo = 'cargo'] = process.argv.slice(2);
+const [cargo = 'cargo', build, list] = process.argv.slice(2);
 
 // Ends processes that a test has started and not ended, which would be waited for forever.
 const LEFT_MS = 10_000;
@@ -105,7 +107,12 @@ async function testAgain(binary, name) {
   passed &&= flaky;
 }
 
-const binaries = await compile();
+if (build === '--build') {
+  writeFileSync(list, JSON.stringify(await compile()));
+  process.exit(0);
+}
+const built = process.env.PORTUNUS_TESTS;
+const binaries = built ? JSON.parse(readFileSync(built, 'utf8')) : await compile();
 const place = ({ name }) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
 binaries.sort((one, other) => place(one) - place(other));
 /** The tests that failed, of binaries that ended by themselves. */
