@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::agents::{Agents, Connection};
 use crate::door::{Door, EntryError};
-use crate::frame::MAX_MESSAGE;
+use crate::frame::{MAX_MESSAGE, READ_BUFFER};
 use crate::token::JoinFault;
 
 /// How long a worker may take to read a message.
@@ -56,6 +56,7 @@ pub(super) async fn agent(
     upgrade
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
+        .read_buffer_size(READ_BUFFER)
         .on_upgrade(|socket| run(socket, agents, connection, leaving))
 }
 

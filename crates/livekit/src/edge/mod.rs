@@ -19,7 +19,7 @@ use portunus_core::Requester;
 use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
-use crate::frame::MAX_MESSAGE;
+use crate::frame::{MAX_MESSAGE, READ_BUFFER};
 use crate::refusals::BadInput;
 use crate::services;
 use crate::token;
@@ -134,7 +134,8 @@ async fn rtc(
     };
     let upgrade = upgrade
         .max_message_size(MAX_MESSAGE)
-        .max_frame_size(MAX_MESSAGE);
+        .max_frame_size(MAX_MESSAGE)
+        .read_buffer_size(READ_BUFFER);
     if admitted.parameters.reconnect {
         return match door.resume(&admitted, requester).await {
             Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),

@@ -83,6 +83,8 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
         () = write(sink, wire, forms) => true,
     };
     member.happens(Event::Closed { generation });
+    // Its room may end now.
+    drop((member, inputs, purse));
     if is_closed {
         read_out(stream).await;
     }

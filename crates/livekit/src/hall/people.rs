@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use livekit_protocol::{
     ConnectionQuality, DisconnectReason, ParticipantInfo, ParticipantPermission,
     SubscriptionPermission, participant_info,
 };
-use portunus_room::{PersonId, State, Stream};
+use portunus_room::{PersonId, Profile, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
@@ -15,6 +16,7 @@ use super::data_track::DataTrack;
 use super::member::Member;
 use super::now_ms;
 use super::track::Track;
+use crate::frame;
 use crate::ids::IdKind;
 
 /// The participants of a room: those of this door, and those of others that were shown to it.
@@ -60,6 +62,16 @@ pub(crate) struct Person {
     pub(crate) data_tracks: Vec<DataTrack>,
     /// The number of its last change.
     version: u32,
+    /// Its description as others get it when they join.
+    written: Option<Written>,
+}
+
+/// The description of a participant that publishes nothing, written once for all who join while it does not change.
+#[derive(Debug)]
+struct Written {
+    /// What the room knew of the participant.
+    profile: Profile,
+    field: Bytes,
 }
 
 impl Person {
@@ -111,6 +123,7 @@ impl Person {
             tracks: Vec::new(),
             data_tracks: Vec::new(),
             version: 0,
+            written: None,
         }
     }
 
@@ -183,7 +196,9 @@ impl People {
     }
 
     pub(crate) fn get_mut(&mut self, id: &PersonId) -> Option<&mut Person> {
-        self.persons.get_mut(id)
+        let person = self.persons.get_mut(id)?;
+        person.written = None;
+        Some(person)
     }
 
     /// Returns a participant of the room. One of another door is added when it is seen first.
@@ -238,7 +253,7 @@ impl People {
 
     /// Notes that a participant changes, so that clients take the next description of it.
     pub(crate) fn change(&mut self, id: &PersonId) {
-        if let Some(person) = self.persons.get_mut(id) {
+        if let Some(person) = self.get_mut(id) {
             person.version = person.version.saturating_add(1);
         }
     }
@@ -267,6 +282,24 @@ impl People {
             let track = person.tracks.iter().find(|track| track.sid == sid)?;
             Some((id, track))
         })
+    }
+
+    /// Returns the description of a participant of the room as a field of the `join` that others get.
+    pub(crate) fn other(&mut self, state: &State, id: &PersonId) -> Option<Bytes> {
+        let in_room = state.person(id)?;
+        let publishes = state.published(id).is_some();
+        let known = self.persons.get(id).and_then(|it| it.written.as_ref());
+        if let Some(written) = known.filter(|it| !publishes && it.profile == in_room.profile) {
+            return Some(written.field.clone());
+        }
+        let field = frame::other_participant(&self.info(state, id)?);
+        if !publishes && let Some(person) = self.persons.get_mut(id) {
+            person.written = Some(Written {
+                profile: in_room.profile.clone(),
+                field: field.clone(),
+            });
+        }
+        Some(field)
     }
 
     /// Returns the description of a participant.

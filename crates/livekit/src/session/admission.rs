@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use livekit_protocol::{
     DisconnectReason, IceServer, JoinResponse, ServerInfo, participant_info, server_info,
-    signal_response,
 };
 use portunus_core::{Gateway, Purse, Requester};
 use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
@@ -17,6 +16,7 @@ use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
 use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
 use crate::config::LiveKitConfig;
+use crate::frame::Frame;
 use crate::hall::{Event, Hall, Input, Member, Person, Reception, Role, Wire, codecs};
 use crate::ids::IdKind;
 use crate::join_parameters::JoinParameters;
@@ -191,8 +191,8 @@ impl Joining<'_> {
             return Err(refusal.into());
         }
         hall.is_joined();
-        let joined = self.joined(&state, session);
-        session.send(signal_response::Message::Join(joined));
+        let joined = Arc::new(self.joined(&state, session));
+        session.member.out.send(&joined);
         if let Some(subscriber) = session.subscriber.clone() {
             let join = SubscriberJoin {
                 own_data: true,
@@ -246,22 +246,21 @@ impl Joining<'_> {
         member.happens(Event::End(reason));
     }
 
-    fn joined(&self, state: &portunus_room::State, session: &Session) -> JoinResponse {
+    fn joined(&self, state: &portunus_room::State, session: &Session) -> Frame {
         let hall = &self.hall;
         let mut people = hall.people();
-        let others = state.people().map(portunus_room::Participant::id);
-        let others: Vec<&PersonId> = others
-            .filter(|other| **other != session.member.id && !people.is_hidden(other))
-            .collect();
-        let other_participants = others.into_iter().filter_map(|id| people.info(state, id));
-        let other_participants = other_participants.collect();
+        let mut others = Vec::new();
+        for other in state.people().map(portunus_room::Participant::id) {
+            if *other != session.member.id && !people.is_hidden(other) {
+                others.extend(people.other(state, other));
+            }
+        }
         let participant = people.info(state, &session.member.id);
         drop(people);
         let permission = &self.permissions.permission;
-        JoinResponse {
+        let join = JoinResponse {
             room: Some(hall.info(state)),
             participant,
-            other_participants,
             server_version: VERSION.to_owned(),
             ice_servers: ice_servers(self.gateway, self.config),
             subscriber_primary: session.subscriber.is_some()
@@ -274,7 +273,8 @@ impl Joining<'_> {
             enabled_publish_codecs: codecs(state),
             fast_publish: permission.can_publish,
             ..JoinResponse::default()
-        }
+        };
+        Frame::joined(join, others)
     }
 }
 
