@@ -8,7 +8,7 @@ const JWT = /\b[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*/g;
 const TIMES = /^(creation_?time(_?ms)?|joined_?at(_?ms)?|(started|ended|updated|created|deleted)_?at|unix_?micro|ticks|timestamp|last_?ping_?timestamp)$/i;
 
 /** Members whose values are random, or name the server. */
-const SECRETS = /^(turn_?password|sif_?trailer|node_?id|credential|username|urls|ice_?servers)$/i;
+const SECRETS = /^(turn_?password|sif_?trailer|node_?id|credential|username|urls|ice_?servers|ssrc)$/i;
 
 /** Of a description only the sections are left: kind, mid, direction and role. */
 const sections = (sdp) => sdp.split('\r\n').filter((line) => /^(m=|a=(mid|setup|sctp-port|max-message-size|sendrecv|sendonly|recvonly|inactive)\b)/.test(line))
@@ -48,6 +48,8 @@ export function normalize(value) {
     // Lists of participants have no order.
     const byIdentity = (a, b) => (a.identity < b.identity ? -1 : 1);
     if (/participants$/i.test(key) && Array.isArray(value)) value = [...value].sort(byIdentity);
+    // Neither have their tracks.
+    if (key === 'tracks' && Array.isArray(value)) value = [...value].sort((a, b) => (a.name < b.name ? -1 : 1));
     if (Array.isArray(value)) return value.map((it) => walk(it, ''));
     if (typeof value === 'object') {
       // Numbers of descriptions begin anywhere.

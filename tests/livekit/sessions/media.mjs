@@ -8,6 +8,7 @@ const call = (mode) => async (run) => {
   await run.told('alice enters', alice);
   const bob = await run.guest(joinToken(room, 'bob'), mode);
   await run.told('bob enters', bob);
+  await alice.do('notices', 'bob enters');
   await run.told('alice sees bob', alice);
   await alice.do('play', 'microphone', 440);
   await bob.do('hears', 'microphone', 440);

@@ -152,5 +152,6 @@ pub(super) async fn refuse(socket: WebSocket) {
     let sent = sink.send(written(&frame, Form::Binary));
     // An error does not matter.
     let _ = timeout(WRITE_LIMIT, sent).await;
-    close(&mut sink).await;    read_out(stream).await;
+    close(&mut sink).await;
+    read_out(stream).await;
 }

@@ -2,7 +2,7 @@
 
 use livekit_protocol::{
     AddTrackRequest, AudioTrackFeature, BackupCodecPolicy, SimulcastCodec, SimulcastCodecInfo,
-    TrackInfo, TrackSource, TrackType, encryption,
+    TrackInfo, TrackSource, TrackType, encryption, video_layer,
 };
 use portunus_room::Stream;
 use portunus_rtp::Mid;
@@ -153,6 +153,26 @@ impl Track {
         }
     }
 
+    /// Returns how its layers are sent: as its client has said, or as its codec is sent usually.
+    fn layer_mode(&self, codec: Option<CodecName>) -> video_layer::Mode {
+        let told = self.request.simulcast_codecs.first();
+        match told.map(|codec| codec.video_layer_mode()) {
+            Some(mode) if mode != video_layer::Mode::Unused => mode,
+            _ if matches!(codec, Some(CodecName::Vp9 | CodecName::Av1)) => {
+                video_layer::Mode::MultipleSpatialLayersPerStream
+            }
+            _ => video_layer::Mode::OneSpatialLayerPerStream,
+        }
+    }
+
+    /// Returns when its client sends backup codecs. Sound has none, which is written so.
+    fn backup_codec_policy(&self) -> BackupCodecPolicy {
+        match self.kind() {
+            Kind::Audio => BackupCodecPolicy::Simulcast,
+            Kind::Video | Kind::Data => self.request.backup_codec_policy(),
+        }
+    }
+
     /// Returns its description, with the state of its `stream` if it is negotiated.
     pub(crate) fn info(&self, stream: Option<&Stream>) -> TrackInfo {
         let request = &self.request;
@@ -195,10 +215,7 @@ impl Track {
             mid: mid.clone().unwrap_or_default(),
             cid: request.cid.clone(),
             layers: layers.clone(),
-            video_layer_mode: request
-                .simulcast_codecs
-                .first()
-                .map_or(0, |codec| codec.video_layer_mode),
+            video_layer_mode: self.layer_mode(codec).into(),
             ..SimulcastCodecInfo::default()
         };
         TrackInfo {
@@ -220,7 +237,7 @@ impl Track {
             encryption: request.encryption,
             stream: self.stream().to_owned(),
             audio_features,
-            backup_codec_policy: request.backup_codec_policy,
+            backup_codec_policy: self.backup_codec_policy().into(),
             packet_trailer_features: request.packet_trailer_features.clone(),
             ..TrackInfo::default()
         }

@@ -111,6 +111,7 @@ impl Joining<'_> {
                 Instant::now() + CONNECT_LIMIT,
                 DisconnectReason::JoinFailure,
             )),
+            leaving: None,
             gathering: None,
             wanted: Wanted::default(),
             balancing: None,

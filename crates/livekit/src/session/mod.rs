@@ -44,6 +44,12 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// How long a participant without media may take to resume.
 const RESUME_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a client that has closed a PeerConnection may take to say that it leaves.
+const LEAVE_LIMIT: Duration = Duration::from_millis(500);
+
+/// Why a PeerConnection has ended that its client has closed.
+const CLOSED_BY_CLIENT: &str = "DTLS alert";
+
 /// How long changes of subscriptions are gathered for one offer.
 const GATHERING: Duration = Duration::from_millis(10);
 
@@ -85,6 +91,8 @@ pub(crate) struct Session {
     was_up: bool,
     /// When it has to go, unless its media flows by then.
     deadline: Option<(Instant, DisconnectReason)>,
+    /// When its client joins anew, as it has closed a PeerConnection and may be about to leave.
+    leaving: Option<Instant>,
     /// When its subscriptions are brought up to date.
     gathering: Option<Instant>,
     /// The layers of its tracks that are wanted.
@@ -129,6 +137,7 @@ impl Session {
         let regular = [self.measuring, self.refreshing];
         let others = deadline
             .into_iter()
+            .chain(self.leaving)
             .chain(self.gathering)
             .chain(self.balancing)
             .chain(self.member.answer_due());
@@ -149,6 +158,10 @@ impl Session {
             && deadline <= now
         {
             self.end(reason);
+        }
+        if self.leaving.is_some_and(|time| time <= now) {
+            self.leaving = None;
+            self.rejoin();
         }
         if self.gathering.is_some_and(|time| time <= now) {
             self.gathering = None;
@@ -190,7 +203,7 @@ impl Session {
                     return;
                 }
                 // Media goes on without the WebSocket.
-                if !self.was_up {
+                if !self.was_up || self.leaving.is_some() {
                     self.ended = Some(DisconnectReason::SignalClose);
                 }
             }
@@ -251,7 +264,7 @@ impl Session {
         self.send_qualities();
     }
 
-    /// Has the client resume, because media does not flow any more.
+    /// Has the client join anew, because media does not flow any more.
     fn hung_up(&mut self, role: Role, reason: &str) {
         tracing::debug!(
             sid = self.member.sid,
@@ -270,7 +283,14 @@ impl Session {
                 state.subscriber_hung_up(key);
             }
         }
-        // The former PeerConnection cannot continue, so that a resume would not help.
+        match reason == CLOSED_BY_CLIENT {
+            true => self.leaving = Some(Instant::now() + LEAVE_LIMIT),
+            false => self.rejoin(),
+        }
+    }
+
+    /// Has the client join anew. The former PeerConnection cannot continue, so that a resume would not help.
+    fn rejoin(&mut self) {
         let reason = DisconnectReason::StateMismatch;
         let message = leave(reason, leave_request::Action::Reconnect);
         self.member.out.message(message);

@@ -11,8 +11,8 @@ use portunus_core::{Handle, JsepError};
 use portunus_media::PeerId;
 use portunus_record::{JointRecording, JointSpec, Recording, RecordingSpec};
 use portunus_room::{
-    Client, Connection, ConnectionId, Event as RoomEvent, Notice, PersonId, RecordedClient,
-    Refusal, State, Told,
+    Client, Connection, ConnectionId, Event as RoomEvent, Notice, PersonId, Profile,
+    RecordedClient, Refusal, State, Told,
 };
 use portunus_rtp::Mid;
 use portunus_sdp::{Description, LocalJsep, Msid};
@@ -110,15 +110,19 @@ impl Client for Peer {
                 member.is_behind();
             }
             Notice::Left(person) => {
-                self.update(&told.written::<Update>(|| self.departed(state, person.id(), None)))
+                self.update(&told.written::<Update>(|| {
+                    let profile = Some(&person.profile);
+                    self.departed(state, person.id(), profile, None)
+                }));
             }
             Notice::JoinUndone(id) => {
-                self.update(&told.written::<Update>(|| self.departed(state, id, None)));
+                self.update(&told.written::<Update>(|| self.departed(state, id, None, None)));
             }
             Notice::Kicked(person) => {
                 self.update(&told.written::<Update>(|| {
                     let reason = DisconnectReason::ParticipantRemoved;
-                    self.departed(state, person.id(), Some(reason))
+                    let profile = Some(&person.profile);
+                    self.departed(state, person.id(), profile, Some(reason))
                 }));
                 member.is_behind();
             }
@@ -171,16 +175,26 @@ impl Peer {
         }
     }
 
-    /// Forgets a participant that is gone. Returns the last update about it.
-    fn departed(&self, state: &State, id: &PersonId, reason: Option<DisconnectReason>) -> Update {
+    /// Forgets a participant that is gone, and had this profile. Returns the last update about it.
+    fn departed(
+        &self,
+        state: &State,
+        id: &PersonId,
+        profile: Option<&Profile>,
+        reason: Option<DisconnectReason>,
+    ) -> Update {
         let mut people = self.member.hall.people();
         let is_hidden = people.is_hidden(id);
         people.change(id);
         let mut info = people.info(state, id)?;
-        people.remove(id);
+        let published = people.remove(id).is_some_and(|it| !it.tracks.is_empty());
         info.state = participant_info::State::Disconnected.into();
-        info.is_publisher = !info.tracks.is_empty();
+        info.is_publisher = published || !info.tracks.is_empty();
         info.tracks.clear();
+        if let Some(profile) = profile {
+            info.name = profile.display.clone().unwrap_or_default();
+            info.metadata = profile.metadata.clone().unwrap_or_default();
+        }
         if let Some(reason) = reason {
             info.disconnect_reason = reason.into();
         }
