@@ -127,9 +127,12 @@ async fn an_audio_room_is_heard_and_talked_in_at_another_node() {
     ada.until(|data| data["audiobridge"] == "joined" && people(data) == [22]);
     ada.until(|data| people(data) == [22] && data["participants"][0]["setup"] == true);
     // Each hears the other, and not itself.
+    let mut frames = 0;
     talk(&mut [&mut ada, &mut bob], "a talk", |all| {
+        frames += 1;
         let hear = all[0].hears(BOB) && all[1].hears(ADA);
-        hear && all[0].is_deaf_to(ADA) && all[1].is_deaf_to(BOB)
+        // Long enough to count as talking.
+        frames > 100 && hear && all[0].is_deaf_to(ADA) && all[1].is_deaf_to(BOB)
     })
     .await;
     ada.until(|data| data["audiobridge"] == "talking" && data["id"] == 22);
