@@ -2,12 +2,13 @@
 
 use portunus_media::{IngestId, MediaPlane, SourceRef};
 
+use crate::AudioCodec;
+use crate::clocks::Clocks;
 use crate::leg::mix_ingest;
-use crate::{AudioCodec, AudioRoom};
 
-/// A source that carries the mix which a participant hears, as one stream whichever mix that is.
-/// It is an output of the participant ([`crate::Out::Source`]). Dropping the last reference ends
-/// the source.
+/// A source that carries the mix which a participant hears, as one stream whichever mix that is:
+/// [`crate::AudioRoom::outlet`]. It is an output of the participant ([`crate::Out::Source`]).
+/// Dropping the last reference ends the source.
 #[derive(Debug)]
 pub struct MixOutlet {
     media: MediaPlane,
@@ -15,11 +16,8 @@ pub struct MixOutlet {
 }
 
 impl MixOutlet {
-    /// Returns a source for a participant of this room who hears this codec. It is silent until
-    /// the participant hears a mix.
-    pub fn new(room: &AudioRoom, codec: AudioCodec) -> Self {
-        let media = room.port.media.clone();
-        let options = mix_ingest(codec, room.port.clocks, None);
+    pub(crate) fn new(media: MediaPlane, clocks: Clocks, codec: AudioCodec) -> Self {
+        let options = mix_ingest(codec, clocks, None);
         let ingest = media.add_ingest(options).id;
         Self { media, ingest }
     }

@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use portunus_audio::{
-    AudioCodec, AudioConfig, AudioError, AudioEvent, AudioThreads, MixOutlet, MixRecording,
-    Mixture, Out, ParticipantId, RecordingFormat, RecordingId, RtpLeg, RtpLegError, RtpLegOptions,
+    AudioCodec, AudioConfig, AudioError, AudioEvent, AudioThreads, MixRecording, Mixture, Out,
+    ParticipantId, RecordingFormat, RecordingId, RtpLeg, RtpLegError, RtpLegOptions,
 };
 use portunus_files::{MediaFile, OpenOptions};
 use portunus_media::{ForwardOptions, MediaPlane, RouteOptions, TrackRef};
@@ -84,7 +84,7 @@ fn who_hears_by_a_source_of_its_own_hears_one_stream_while_they_take_turns() {
     let server = server(2, Recorder::default());
     let (room, _events) = server.threads.open(options()).unwrap();
     let (ann, ben) = (Person::new(&server, 500.0), Person::new(&server, 1_200.0));
-    let outlet = Arc::new(MixOutlet::new(&room, AudioCodec::Pcmu));
+    let outlet = Arc::new(room.outlet(AudioCodec::Pcmu));
     let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
     listener.set_read_timeout(Some(PATIENCE)).unwrap();
     let forward = ForwardOptions::new(listener.local_addr().unwrap());
@@ -480,7 +480,7 @@ fn nothing_stays_behind_of_those_who_come_and_go() {
         let id = ParticipantId(n);
         let options = participant(AudioCodec::Opus);
         let out = match n % 4 {
-            0 => Out::Source(Arc::new(MixOutlet::new(&room, AudioCodec::Opus))),
+            0 => Out::Source(Arc::new(room.outlet(AudioCodec::Opus))),
             _ => Out::Track(track),
         };
         room.join(id, options, Some(track.into()), Some(out));

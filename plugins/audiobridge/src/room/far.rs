@@ -116,7 +116,7 @@ impl FarSource {
 impl OfferedMix {
     /// Offers the mix of a participant to its node.
     fn of(client: &FarClient, codec: AudioCodec, mix: &Mix) -> Option<Self> {
-        let outlet = MixOutlet::new(&mix.room(), codec);
+        let outlet = mix.room().outlet(codec);
         let description = SourceDescription::new(sdp_codec(codec));
         let offer = client.cluster.offer(outlet.source(), description)?;
         client.send(&FarMessage::Mix {
