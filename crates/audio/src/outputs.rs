@@ -200,7 +200,9 @@ impl Outputs {
         };
         match &out.to {
             // The stream ends with it.
-            Out::Source(_) => drop(self.take_own(participant, out.hears)),
+            Out::Source(_) => {
+                self.take_own(participant, out.hears);
+            }
             Out::Track(_) | Out::Leg(_) => self.count_listener(&out, out.hears, false),
         }
         if let Some(route) = out.route {

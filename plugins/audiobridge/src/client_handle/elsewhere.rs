@@ -245,7 +245,7 @@ impl Attached {
         let (place, event) = Elsewhere::new(entered)?;
         let offers = place.id.is_none() || fields.member("generate_offer")? == Some(true);
         let local = self.negotiate_elsewhere(&place, jsep, offers, false)?;
-        self.place = Place::Elsewhere(place);
+        self.place = Place::Elsewhere(Box::new(place));
         self.tell_media();
         Ok((event.into(), local))
     }
@@ -320,7 +320,7 @@ impl Attached {
     /// Moves to a room of another node with the same PeerConnection.
     fn change_to_elsewhere(&mut self, entered: Entered) -> Answer {
         let (place, mut event) = Elsewhere::new(entered)?;
-        match std::mem::replace(&mut self.place, Place::Elsewhere(place)) {
+        match std::mem::replace(&mut self.place, Place::Elsewhere(Box::new(place))) {
             Place::Idle | Place::Listening(_) => {}
             Place::In(room, id) => {
                 if let Some(room) = room.upgrade() {

@@ -48,7 +48,7 @@ enum Place {
     /// Listening to a room.
     Listening(Weak<Room>),
     /// In a room of another node, or listening to it.
-    Elsewhere(Elsewhere),
+    Elsewhere(Box<Elsewhere>),
 }
 
 /// The event for the client, with an offer or answer.

@@ -152,7 +152,7 @@ impl RoomState {
         let is_up = media.is_up;
         let mut link = match std::mem::replace(&mut person.link, Link::None) {
             Link::Far(link) => link,
-            Link::None | Link::Peer(_) | Link::Rtp(_) | Link::Phone(_) => FarLink::default(),
+            Link::None | Link::Peer(_) | Link::Rtp(_) | Link::Phone(_) => Box::default(),
         };
         let changed = link.set(client, media, person.settings.codec, &self.mix);
         person.link = Link::Far(link);

@@ -104,7 +104,7 @@ pub(crate) enum Link {
     /// A telephone.
     Phone(Arc<RtpLeg>),
     /// The relays to and from another node.
-    Far(FarLink),
+    Far(Box<FarLink>),
 }
 
 /// An m-line of the participant's PeerConnection.
