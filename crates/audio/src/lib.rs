@@ -17,6 +17,7 @@ mod load;
 mod media_access;
 mod metrics;
 mod mix;
+mod mix_outlet;
 mod outbox;
 mod output;
 mod outputs;
@@ -38,6 +39,7 @@ pub use error::{AudioError, RtpLegError};
 pub use event::{AnnouncementEnd, AudioEvent};
 pub use leg::{RtpLeg, RtpLegOptions};
 pub use mix::MixSource;
+pub use mix_outlet::MixOutlet;
 pub use output::Out;
 pub use portunus_dsp::{
     AnnouncementId, AudioCodec, Channels, Encoding, FRAME, Format, Mixture, ParticipantId,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portunus_media::TrackRef;
 
-use crate::RtpLeg;
+use crate::{MixOutlet, RtpLeg};
 
 /// The output of a participant's mix.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub enum Out {
     Track(TrackRef),
     /// A leg of plain RTP.
     Leg(Arc<RtpLeg>),
+    /// A source of its own, for a participant at another node.
+    Source(Arc<MixOutlet>),
 }
 
 impl Out {
@@ -21,6 +23,7 @@ impl Out {
         match self {
             Out::Track(track) => track.peer.worker(),
             Out::Leg(leg) => leg.worker(),
+            Out::Source(outlet) => outlet.ingest().worker(),
         }
     }
 
@@ -28,7 +31,8 @@ impl Out {
         match (self, other) {
             (Out::Track(one), Out::Track(other)) => one == other,
             (Out::Leg(one), Out::Leg(other)) => Arc::ptr_eq(one, other),
-            (Out::Track(_), Out::Leg(_)) | (Out::Leg(_), Out::Track(_)) => false,
+            (Out::Source(one), Out::Source(other)) => Arc::ptr_eq(one, other),
+            (Out::Track(_) | Out::Leg(_) | Out::Source(_), _) => false,
         }
     }
 }

@@ -53,6 +53,8 @@ struct Mix {
     streams: SmallVec<[Stream; 2]>,
     /// The streams for subscribers, which are no participants.
     subscribed: SmallVec<[(u64, Stream); 1]>,
+    /// The streams of the participants with sources of their own.
+    own: Vec<(ParticipantId, OwnStream)>,
 }
 
 /// The ingest of a mix on a worker.
@@ -61,6 +63,13 @@ struct Stream {
     ingest: IngestId,
     sequence: u16,
     listeners: usize,
+}
+
+/// The stream of a participant with a source of its own. It goes on from mix to mix.
+#[derive(Debug)]
+struct OwnStream {
+    stream: Stream,
+    ssrc: Ssrc,
 }
 
 /// The mix of a subscriber, which is no participant.
@@ -81,12 +90,22 @@ pub(crate) struct Outgoing {
     /// The ingest that the leg's own route comes from. Another room may have redirected it.
     from: Option<IngestId>,
     hears: Option<MixId>,
+    /// The stream to a source while no mix has it.
+    own: Option<OwnStream>,
 }
 
 impl Outgoing {
     pub(crate) fn new(to: Out) -> Self {
+        let own = match &to {
+            Out::Source(outlet) => Some(OwnStream {
+                stream: Stream::new(outlet.ingest()),
+                ssrc: Ssrc(rand::random()),
+            }),
+            Out::Track(_) | Out::Leg(_) => None,
+        };
         Self {
             to,
+            own,
             route: None,
             is_open: false,
             from: None,
@@ -100,6 +119,7 @@ impl Outgoing {
     fn go_on(&mut self, ingest: Option<IngestId>, access: &mut MediaAccess<'_>) {
         let track = match &self.to {
             Out::Track(track) => *track,
+            Out::Source(_) => return,
             Out::Leg(leg) => {
                 match (self.from, ingest.unwrap_or(leg.rest())) {
                     (Some(before), ingest) => {
@@ -178,7 +198,13 @@ impl Outputs {
         let Some(out) = self.outgoing.remove(&participant) else {
             return;
         };
-        self.count_listener(&out, out.hears, false);
+        match &out.to {
+            // The stream ends with it.
+            Out::Source(_) => {
+                self.take_own(participant, out.hears);
+            }
+            Out::Track(_) | Out::Leg(_) => self.count_listener(&out, out.hears, false),
+        }
         if let Some(route) = out.route {
             access.media.remove_route(route);
         }
@@ -321,6 +347,13 @@ impl Outputs {
         Some(ingest)
     }
 
+    /// Takes the stream of a participant with a source of its own from the mix that it hears.
+    fn take_own(&mut self, participant: ParticipantId, from: Option<MixId>) -> Option<OwnStream> {
+        let own = &mut self.mixes.get_mut(&from?)?.own;
+        let index = own.iter().position(|(of, _)| *of == participant)?;
+        Some(own.swap_remove(index).1)
+    }
+
     fn hears(
         &mut self,
         participant: ParticipantId,
@@ -330,6 +363,17 @@ impl Outputs {
         let Some(mut out) = self.outgoing.remove(&participant) else {
             return;
         };
+        if let Out::Source(_) = &out.to {
+            let own = out.own.take();
+            let own = own.or_else(|| self.take_own(participant, out.hears));
+            out.hears = mix;
+            match (mix.and_then(|mix| self.mixes.get_mut(&mix)), own) {
+                (Some(mix), Some(own)) => mix.own.push((participant, own)),
+                (_, own) => out.own = own,
+            }
+            self.outgoing.insert(participant, out);
+            return;
+        }
         let ingest = mix.and_then(|mix| self.stream(mix, out.to.worker(), access));
         let before = std::mem::replace(&mut out.hears, mix);
         self.count_listener(&out, before, false);
@@ -370,6 +414,7 @@ impl Output for Taking<'_, '_> {
             ssrc: Ssrc(rand::random()),
             streams: SmallVec::new(),
             subscribed: SmallVec::new(),
+            own: Vec::new(),
         };
         let subscriptions = self.outputs.subscriptions.iter();
         let its = subscriptions.filter(|(_, subscription)| subscription.mix == id);
@@ -382,6 +427,11 @@ impl Output for Taking<'_, '_> {
         let Some(mix) = self.outputs.mixes.remove(&id) else {
             return;
         };
+        for (participant, own) in mix.own {
+            if let Some(out) = self.outputs.outgoing.get_mut(&participant) {
+                out.own = Some(own);
+            }
+        }
         // Its listeners get another mix in this frame, and their routes must exist until then.
         let ended = mix.streams.iter().map(|stream| stream.ingest);
         self.outputs.ended.extend(ended);
@@ -425,6 +475,12 @@ impl Output for Taking<'_, '_> {
         let subscribed = mix.subscribed.iter_mut().map(|(_, stream)| stream);
         for stream in heard.chain(subscribed) {
             header::set_sequence(packet, stream.sequence);
+            stream.sequence = stream.sequence.wrapping_add(1);
+            self.access.feeds.send(stream.ingest, packet);
+        }
+        for (_, OwnStream { stream, ssrc }) in &mut mix.own {
+            header::set_sequence(packet, stream.sequence);
+            header::set_ssrc(packet, *ssrc);
             stream.sequence = stream.sequence.wrapping_add(1);
             self.access.feeds.send(stream.ingest, packet);
         }

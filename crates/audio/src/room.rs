@@ -11,8 +11,8 @@ use crate::leg::mix_ingest;
 use crate::recording::MixFile;
 use crate::room_port::RoomPort;
 use crate::{
-    Announcement, AnnouncementId, AudioError, Encoding, MixRecording, MixSource, Mixture, Out,
-    ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
+    Announcement, AnnouncementId, AudioCodec, AudioError, Encoding, MixOutlet, MixRecording,
+    MixSource, Mixture, Out, ParticipantId, ParticipantOptions, ParticipantStats, RecordingId,
 };
 
 /// An audio room. Dropping it ends the room with its taps, mixes and routes. The ends of its
@@ -135,6 +135,12 @@ impl AudioRoom {
     /// `always_on`: silence is sent while the room is empty.
     pub fn mix(&self, mixture: Mixture, encoding: Encoding, always_on: bool) -> MixSource {
         self.mix_on(None, mixture, encoding, always_on)
+    }
+
+    /// Returns a source that carries what one participant hears, in this codec. It is silent until
+    /// the participant hears a mix.
+    pub fn outlet(&self, codec: AudioCodec) -> MixOutlet {
+        MixOutlet::new(self.port.media.clone(), self.port.clocks, codec)
     }
 
     /// Returns a mix on this worker, which is best the worker of its receiver.

@@ -13,6 +13,7 @@ mod rig;
 
 use std::collections::HashSet;
 use std::net::UdpSocket;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -76,6 +77,48 @@ fn each_hears_the_other_and_one_stream_while_they_take_turns() {
         2
     );
     assert!(server.threads.totals().decoded > 0);
+}
+
+#[test]
+fn who_hears_by_a_source_of_its_own_hears_one_stream_while_they_take_turns() {
+    let server = server(2, Recorder::default());
+    let (room, _events) = server.threads.open(options()).unwrap();
+    let (ann, ben) = (Person::new(&server, 500.0), Person::new(&server, 1_200.0));
+    let outlet = Arc::new(room.outlet(AudioCodec::Pcmu));
+    let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+    listener.set_read_timeout(Some(PATIENCE)).unwrap();
+    let forward = ForwardOptions::new(listener.local_addr().unwrap());
+    let (source, all) = (outlet.source(), RouteOptions::default());
+    server.media.forward(source, all, forward);
+    let id = ParticipantId(1);
+    let out = Out::Source(Arc::clone(&outlet));
+    let input = ann.leg.source();
+    room.join(id, participant(AudioCodec::Pcmu), Some(input), Some(out));
+    room.connect(id, true);
+    ben.join(&room, 2);
+    let mut last: Option<(u16, Ssrc)> = None;
+    let mut heard = [false; 2];
+    for n in 0..250 {
+        if n % 50 == 0 {
+            ann.talks.store(n % 100 == 0, Ordering::Relaxed);
+            ben.talks.store(n % 100 == 50, Ordering::Relaxed);
+        }
+        let mut buffer = [0; 2_048];
+        let len = listener.recv(&mut buffer).expect("a packet");
+        let header = Header::parse(&buffer[..len]).unwrap();
+        if let Some((sequence, ssrc)) = last {
+            let next = (sequence.wrapping_add(1), ssrc);
+            assert_eq!((header.sequence, header.ssrc), next, "packet {n}");
+        }
+        last = Some((header.sequence, header.ssrc));
+        let mut samples = [0.0; 160];
+        for (sample, byte) in samples.iter_mut().zip(header.payload(&buffer[..len])) {
+            *sample = expand(*byte);
+        }
+        heard[0] |= power(&samples, 500.0) > HEARD;
+        heard[1] |= power(&samples, 1_200.0) > HEARD;
+    }
+    assert_eq!(heard, [false, true], "she hears him, and not herself");
 }
 
 #[test]
@@ -436,7 +479,11 @@ fn nothing_stays_behind_of_those_who_come_and_go() {
         };
         let id = ParticipantId(n);
         let options = participant(AudioCodec::Opus);
-        room.join(id, options, Some(track.into()), Some(Out::Track(track)));
+        let out = match n % 4 {
+            0 => Out::Source(Arc::new(room.outlet(AudioCodec::Opus))),
+            _ => Out::Track(track),
+        };
+        room.join(id, options, Some(track.into()), Some(out));
         if n % 3 > 0 || n % 100 == 99 {
             room.connect(id, true);
         }

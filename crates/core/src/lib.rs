@@ -76,7 +76,7 @@ pub use json_form::JsonForm;
 pub use networks::{Network, Networks};
 pub use object::Object;
 pub use outbox::{OUTBOX, OUTBOX_OF_HANDLE, Outbox, Posted};
-pub use plugin::{HandleEvent, Later, Message, Plugin, PluginHandle, Preparation, Reply};
+pub use plugin::{Author, HandleEvent, Later, Message, Plugin, PluginHandle, Preparation, Reply};
 pub use plugin_counter::{Count, PluginCounter};
 pub use plugin_info::PluginInfo;
 pub use plugin_request::{Answered, Asked, Needs, PluginRequest};

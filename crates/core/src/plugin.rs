@@ -75,6 +75,15 @@ pub trait PluginHandle: Send {
         None
     }
 
+    /// As [`PluginHandle::prepare`], for work that depends on who makes the request. The core calls
+    /// this one.
+    fn prepare_for(&self, body: &Map<String, Value>, _author: &Author) -> Option<Preparation> {
+        self.prepare(body)
+    }
+
+    /// The core refuses a request after its preparation, which has no effect.
+    fn abandon(&mut self) {}
+
     /// Handles a request of the client. Events that are pushed before this returns reach the client
     /// after its reply.
     fn message(&mut self, message: Message) -> Reply;
@@ -96,6 +105,17 @@ pub trait PluginHandle: Send {
     /// The client is gone, and nothing can be sent to it. If there was a PeerConnection,
     /// [`HandleEvent::Hangup`] came before.
     fn detach(&mut self) {}
+}
+
+/// The author of a request to a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Author {
+    /// The rights of the requester.
+    pub rights: Rights,
+    /// The rooms and mountpoints that it may name.
+    pub scope: TokenScope,
+    /// The address of the requester, for limits per client.
+    pub client: ClientAddress,
 }
 
 /// A request to a plugin.

@@ -9,6 +9,7 @@ use opentelemetry_otlp::ExporterBuildError;
 use portunus_admin::{AdminOptions, Administration};
 use portunus_api::{StartError, Transports, transport_infos};
 use portunus_audio::AudioThreads;
+use portunus_audiobridge::ClusterRooms;
 use portunus_core::configuration::PrintError;
 use portunus_core::events::{EventBus, EventHandlerError};
 use portunus_core::record::Recorder;
@@ -101,6 +102,7 @@ pub(crate) async fn run(
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
     let mountpoints = Mountpoints::default();
+    let audio_rooms = ClusterRooms::default();
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -120,6 +122,7 @@ pub(crate) async fn run(
                 .with(audio.clone())
                 .with(rooms.clone())
                 .with(mountpoints.clone())
+                .with(audio_rooms.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -188,6 +191,7 @@ pub(crate) async fn run(
             media: media.clone(),
             rooms,
             mountpoints,
+            audio_rooms,
         })
     });
     if let Some(discovery) = discovery {

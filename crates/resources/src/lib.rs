@@ -37,7 +37,7 @@ mod waiting;
 
 pub use access::{Access, AllowedRequest, AllowedTokens, check_secret, read_with_secret};
 pub use answer::{Answer, RecordedRoom};
-pub use asker::Asker;
+pub use asker::{Asker, ClientElsewhere};
 pub use configured_room::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
 pub use guard::Refused;
 pub use guesses::Guessing;

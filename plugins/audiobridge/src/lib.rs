@@ -5,9 +5,11 @@
 
 mod broadcast;
 mod client_handle;
+mod cluster;
 mod codec;
 mod config;
 mod forwarder_options;
+mod home;
 mod line;
 mod management;
 mod options;
@@ -18,7 +20,10 @@ mod room;
 mod settings;
 mod shared;
 mod target;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+pub use cluster::{ClusterRooms, OtherNodes, OwnRoom, RoomRecord};
 pub use config::{AudioBridgeConfig, ConfiguredRoom, rewrite_saved};
 pub use plugin::{AudioBridge, StartError};
 pub use portunus_resources::{Id, RoomProblem, SavedError};

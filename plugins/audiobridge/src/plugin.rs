@@ -1,6 +1,6 @@
 //! The plugin.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use portunus_audio::AudioThreads;
 use portunus_core::events::EventBus;
@@ -17,7 +17,9 @@ use serde_json::Value;
 
 use crate::PACKAGE;
 use crate::client_handle::Attached;
+use crate::cluster::{ClusterRooms, Home};
 use crate::config::AudioBridgeConfig;
+use crate::home::Places;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
 use crate::room::PhoneRooms;
@@ -36,6 +38,7 @@ struct ServerParts {
     audio: AudioThreads,
     events: EventBus,
     telephony: Telephony,
+    cluster: ClusterRooms,
 }
 
 impl AudioBridge {
@@ -53,6 +56,7 @@ impl AudioBridge {
             audio,
             events: EventBus::default(),
             telephony: Telephony::default(),
+            cluster: ClusterRooms::default(),
         };
         Self::start(config, parts)
     }
@@ -64,6 +68,7 @@ impl AudioBridge {
             audio,
             events,
             telephony,
+            cluster,
         } = parts;
         let keys = config.resource_keys();
         let announced_address = config.announced_address();
@@ -92,7 +97,10 @@ impl AudioBridge {
             stream_ids: Arc::default(),
             telephony: telephony.clone(),
             rooms,
+            cluster,
+            places: Places::default(),
         });
+        shared.cluster.keep_in(shared.own.clone() as Weak<dyn Home>);
         telephony.offer_audio_rooms(Arc::new(PhoneRooms(shared.own.clone())));
         for room in first {
             let made = shared.make(room, AllowedTokens::default(), Maker::Operator);
@@ -138,6 +146,7 @@ impl ConfiguredPlugin for AudioBridge {
             audio: services.get::<AudioThreads>()?.clone(),
             events,
             telephony: services.get::<Telephony>()?.clone(),
+            cluster: services.get::<ClusterRooms>().cloned().unwrap_or_default(),
         };
         let config = AudioBridgeConfig { outgoing, ..config };
         Ok(AudioBridge::start(config, parts)?)

@@ -13,6 +13,8 @@ use portunus_files::Folders;
 use portunus_resources::Resources;
 use portunus_telephony::Telephony;
 
+use crate::cluster::ClusterRooms;
+use crate::home::Places;
 use crate::room::{Room, StreamIds};
 
 /// The state that all handles of the plugin share.
@@ -40,4 +42,8 @@ pub(crate) struct Shared {
     /// The telephones of other plugins.
     pub(crate) telephony: Telephony,
     pub(crate) rooms: Resources<Room>,
+    /// The rooms of other nodes.
+    pub(crate) cluster: ClusterRooms,
+    /// The clients of other nodes in the rooms.
+    pub(crate) places: Places,
 }

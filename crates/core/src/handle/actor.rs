@@ -16,7 +16,7 @@ use super::outgoing::Outgoing;
 use super::{Command, Handle, Inbox, PendingOffer, Responder, Shared, trickle};
 use crate::context::Context;
 use crate::counters::{add, subtract};
-use crate::plugin::{HandleEvent, Message, Plugin, PluginHandle, Reply};
+use crate::plugin::{Author, HandleEvent, Message, Plugin, PluginHandle, Reply};
 use crate::session::{Attached, Session};
 use crate::{
     ApiError, Client, Credentials, Fields, HandleId, JsepKind, Object, Rights, Share, TokenScope,
@@ -187,32 +187,16 @@ impl Actor {
         client: &Client,
     ) -> Result<Value, ApiError> {
         let body = Fields(members).required_object("body");
-        let preparation = body.ok().and_then(|body| self.plugin.prepare(body));
+        let author = self.author(members, client);
+        let preparation = body
+            .ok()
+            .and_then(|body| self.plugin.prepare_for(body, &author));
         if let Some(preparation) = preparation {
             preparation.await;
         }
         self.handle.hold();
-        let body = Fields(members).required_object("body")?.clone();
-        let jsep = match RawJsep::read(members)? {
-            Some(raw) => Some(self.handle.connections().remote(&self.handle, &raw)?),
-            None => None,
-        };
-        let is_offer = jsep
-            .as_ref()
-            .is_some_and(|jsep| jsep.kind == JsepKind::Offer);
-        let offer = is_offer.then(|| {
-            let number = self.handle.connections().last_offer();
-            PendingOffer::new(self.handle.clone(), number)
-        });
-        let message = Message {
-            transaction: transaction.to_owned(),
-            body,
-            jsep,
-            offer,
-            rights: self.rights(members, client),
-            scope: self.scope(members, client),
-            client: client.requester().address(),
-        };
+        let message = self.read_message(transaction, members, author);
+        let message = message.inspect_err(|_| self.plugin.abandon())?;
         let reply = match self.plugin.message(message) {
             Reply::Later(later) => Reply::Success(later.result().await),
             reply => reply,
@@ -228,6 +212,49 @@ impl Actor {
             Reply::Ack(None) => Ok(json!({ "janus": "ack" })),
             Reply::Ack(Some(hint)) => Ok(json!({ "janus": "ack", "hint": hint })),
             Reply::Error(text) => Err(ApiError::PluginMessage(text)),
+        }
+    }
+
+    /// Reads a request for the plugin.
+    fn read_message(
+        &self,
+        transaction: &str,
+        members: &Map<String, Value>,
+        author: Author,
+    ) -> Result<Message, ApiError> {
+        let body = Fields(members).required_object("body")?.clone();
+        let jsep = match RawJsep::read(members)? {
+            Some(raw) => Some(self.handle.connections().remote(&self.handle, &raw)?),
+            None => None,
+        };
+        let is_offer = jsep
+            .as_ref()
+            .is_some_and(|jsep| jsep.kind == JsepKind::Offer);
+        let offer = is_offer.then(|| {
+            let number = self.handle.connections().last_offer();
+            PendingOffer::new(self.handle.clone(), number)
+        });
+        let Author {
+            rights,
+            scope,
+            client,
+        } = author;
+        Ok(Message {
+            transaction: transaction.to_owned(),
+            body,
+            jsep,
+            offer,
+            rights,
+            scope,
+            client,
+        })
+    }
+
+    fn author(&self, members: &Map<String, Value>, client: &Client) -> Author {
+        Author {
+            rights: self.rights(members, client),
+            scope: self.scope(members, client),
+            client: client.requester().address(),
         }
     }
 

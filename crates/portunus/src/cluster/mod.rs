@@ -1,5 +1,6 @@
 //! The server as a node of a cluster.
 
+mod audio_rooms;
 mod command;
 mod mountpoints;
 mod table;
@@ -8,6 +9,7 @@ mod view;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portunus_audiobridge::ClusterRooms;
 use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load};
 use portunus_core::{ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
@@ -48,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) media: MediaPlane,
     pub(crate) rooms: Rooms,
     pub(crate) mountpoints: Mountpoints,
+    pub(crate) audio_rooms: ClusterRooms,
 }
 
 impl ClusterNode {
@@ -101,6 +104,9 @@ impl ClusterNode {
         let (port, port_events) = span.port(mountpoints::KIND);
         let all = server.mountpoints.clone();
         tokio::spawn(mountpoints::run(port, port_events, all));
+        let (port, port_events) = span.port(audio_rooms::KIND);
+        let all = server.audio_rooms.clone();
+        tokio::spawn(audio_rooms::run(port, port_events, all));
         tokio::spawn(span.run(events));
         tokio::spawn(follow(cluster.clone(), server));
         cluster

@@ -12,12 +12,31 @@ use crate::line::Wish;
 use crate::refusal::Refusal;
 use crate::room::{Join, Link, RecordWish, RoomState, Who};
 use crate::settings::{Joining, Settings};
+use crate::shared::Shared;
 
 /// A request to join, with the id that it wants.
-struct JoinRequest<'a, 'b> {
+pub(crate) struct JoinRequest<'a, 'b> {
     fields: Fields<'a>,
     wish: &'b Joining<'a>,
     wanted: Option<Id>,
+}
+
+impl<'a, 'b> JoinRequest<'a, 'b> {
+    /// Reads the ids of a request.
+    pub(crate) fn read(
+        fields: Fields<'a>,
+        wish: &'b Joining<'a>,
+        shared: &Shared,
+    ) -> Result<Self, Refusal> {
+        let ids = shared.rooms.ids();
+        ids.required(fields, "room")?;
+        let wanted = ids.wanted(fields, "id")?;
+        Ok(JoinRequest {
+            fields,
+            wish,
+            wanted,
+        })
+    }
 }
 
 impl Attached {
@@ -25,6 +44,7 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
+        self.check_not_elsewhere()?;
         if self.participation().is_some() {
             return Err(Refusal::AlreadyJoined);
         }
@@ -34,26 +54,21 @@ impl Attached {
         let wish: Joining<'_> = fields.read()?;
         // With an offer, plain RTP is ignored.
         let rtp = RtpRequest::read(fields)?.filter(|_| jsep.is_none());
-        let ids = self.shared.rooms.ids();
-        ids.required(fields, "room")?;
-        let wanted = ids.wanted(fields, "id")?;
+        let request = JoinRequest::read(fields, &wish, &self.shared)?;
         let room = self.shared.rooms.named(fields)?;
-        let request = JoinRequest {
-            fields,
-            wish: &wish,
-            wanted,
-        };
         let by_rtp = match rtp {
             // Opening a leg takes system calls, so the room is not locked meanwhile. It may change.
             Some(rtp) => {
-                let join = self.admitted(&room.lock(), &request, asker, true)?;
+                let join = self.shared.admitted(&room.lock(), &request, asker, true)?;
                 let offers = wish.generate_offer;
                 Some(rtp.open(&self.shared, join.settings.codec, offers)?)
             }
             None => None,
         };
         let mut state = room.lock();
-        let join = self.admitted(&state, &request, asker, by_rtp.is_some())?;
+        let join = self
+            .shared
+            .admitted(&state, &request, asker, by_rtp.is_some())?;
 
         let codec = join.settings.codec;
         let local = {
@@ -104,9 +119,11 @@ impl Attached {
         self.place = Place::In(Arc::downgrade(&room), id);
         Ok((joined.into(), local))
     }
+}
 
+impl Shared {
     /// Checks a request, and returns the participant without its media.
-    fn admitted(
+    pub(crate) fn admitted(
         &self,
         room: &RoomState,
         request: &JoinRequest<'_, '_>,
@@ -117,7 +134,7 @@ impl Attached {
         room.profile.check_rtp(by_rtp)?;
         let admin = room.profile.admit(fields, wish.token, asker)?;
         let settings = Settings::joining(wish, room.profile.options())?;
-        let id = room.free_id(request.wanted.clone(), self.shared.rooms.ids())?;
+        let id = room.free_id(request.wanted.clone(), self.rooms.ids())?;
         let (record, format) = (wish.record, wish.record_format);
         let record = RecordWish::new(record, wish.filename, format, asker.rights)?;
         if let Some(wish) = &record {

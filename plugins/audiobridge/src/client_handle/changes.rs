@@ -88,6 +88,6 @@ impl Attached {
 }
 
 /// Returns the event about a request that succeeded.
-pub(super) fn ok() -> Value {
+pub(crate) fn ok() -> Value {
     json!({ "audiobridge": "event", "result": "ok" })
 }

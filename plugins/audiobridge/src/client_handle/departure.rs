@@ -21,6 +21,9 @@ impl Attached {
         asker: &Asker,
     ) -> Result<Value, Refusal> {
         let fields = Fields(&message.body);
+        if self.is_elsewhere() {
+            return self.change_from_elsewhere(message, asker);
+        }
         let (former, former_id) = self
             .participation()
             .ok_or(Refusal::NotInRoom("change room"))?;
@@ -79,6 +82,9 @@ impl Attached {
 
     /// Leaves the room. The PeerConnection stays and is silent.
     pub(super) fn leave(&mut self) -> Result<Value, Refusal> {
+        if self.is_elsewhere() {
+            return self.leave_elsewhere();
+        }
         if let Some(room) = self.listened_room() {
             room.lock().listeners.remove(self.handle.id());
             self.place = Place::Idle;

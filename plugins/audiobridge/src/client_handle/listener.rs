@@ -19,17 +19,17 @@ use crate::room::Room;
 const CODECS: [AudioCodec; 3] = [AudioCodec::Opus, AudioCodec::Pcma, AudioCodec::Pcmu];
 
 /// The answer to a listener.
-const WISH: Wish<'static> = Wish {
+pub(super) const WISH: Wish<'static> = Wish {
     codecs: &CODECS,
     direction: Direction::SendOnly,
 };
 
 /// The members of `listen`.
 #[derive(Deserialize)]
-struct Listening<'a> {
+pub(crate) struct ListenRequest<'a> {
     #[serde(rename = "pin")]
     _pin: Option<&'a str>,
-    token: Option<&'a str>,
+    pub(crate) token: Option<&'a str>,
     #[serde(rename = "secret")]
     _secret: Option<&'a str>,
 }
@@ -40,13 +40,14 @@ impl Attached {
         let fields = Fields(&message.body);
         let jsep = message.jsep.as_ref();
         self.connection.check(jsep)?;
+        self.check_not_elsewhere()?;
         if self.participation().is_some() {
             return Err(Refusal::AlreadyJoined);
         }
         if self.listened_room().is_some() {
             return Err(Refusal::Listening);
         }
-        let Listening { token, .. } = fields.read()?;
+        let ListenRequest { token, .. } = fields.read()?;
         let room = self.shared.rooms.named(fields)?;
         let state = &mut *room.lock();
         state.profile.admit(fields, token, asker)?;
@@ -102,7 +103,7 @@ impl Attached {
 }
 
 /// Checks that a listener offers a codec that rooms send.
-fn check_codecs(jsep: &Jsep) -> Result<(), Refusal> {
+pub(super) fn check_codecs(jsep: &Jsep) -> Result<(), Refusal> {
     let first = jsep.description.active(Kind::Audio).next();
     let offered = |codec: &AudioCodec| {
         let codec = sdp_codec(*codec);

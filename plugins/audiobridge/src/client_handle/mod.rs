@@ -4,24 +4,30 @@ mod admission;
 mod changes;
 mod connection;
 mod departure;
+mod elsewhere;
 mod listener;
 mod rtp;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use portunus_core::{
-    Answered, Asked, Fields, Handle, HandleEvent, Later, LocalJsep, Message, Object, PluginHandle,
-    Reply,
+    Answered, Asked, Author, Fields, Handle, HandleEvent, Later, LocalJsep, Message, Object,
+    PluginHandle, Preparation, Reply,
 };
 use portunus_resources::{Asker, Id};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
 use crate::room::{Room, stats_json};
 use crate::shared::Shared;
 
+pub(crate) use admission::JoinRequest;
+pub(crate) use changes::ok;
+pub(crate) use listener::ListenRequest;
+
 use connection::Connection;
+use elsewhere::{Elsewhere, Prepared};
 
 /// The handle of a client.
 pub(crate) struct Attached {
@@ -29,16 +35,20 @@ pub(crate) struct Attached {
     shared: Arc<Shared>,
     place: Place,
     connection: Connection,
+    /// The answer of another node to the request that comes next.
+    prepared: Arc<Mutex<Option<Prepared>>>,
 }
 
 /// The place of a client. A destroyed room is dropped even if the client stays.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Place {
     Idle,
     /// In a room as this participant, unless it was kicked meanwhile.
     In(Weak<Room>, Id),
     /// Listening to a room.
     Listening(Weak<Room>),
+    /// In a room of another node, or listening to it.
+    Elsewhere(Box<Elsewhere>),
 }
 
 /// The event for the client, with an offer or answer.
@@ -51,6 +61,7 @@ impl Attached {
             shared,
             place: Place::Idle,
             connection: Connection::default(),
+            prepared: Arc::default(),
         }
     }
 
@@ -102,6 +113,10 @@ impl Attached {
             Participation::Leave => self.leave().map(alone),
             // The PeerConnection is closed after the answer.
             Participation::Hangup => Ok(alone(json!({ "audiobridge": "hangingup" }))),
+            Participation::ResetDecoder if self.is_elsewhere() => {
+                self.reset_decoder_elsewhere();
+                Ok(alone(json!({ "audiobridge": "success" })))
+            }
             Participation::ResetDecoder => {
                 let (room, id) = self.participation().ok_or(Refusal::NotInRoom("reset"))?;
                 room.lock().reset_decoder(&id);
@@ -114,7 +129,8 @@ impl Attached {
     fn end_participation(&mut self) {
         let handle = self.handle.id();
         match std::mem::replace(&mut self.place, Place::Idle) {
-            Place::Idle => {}
+            // Dropping a stay elsewhere ends it.
+            Place::Idle | Place::Elsewhere(_) => {}
             Place::In(room, id) => {
                 if let Some(room) = room.upgrade() {
                     room.lock().lost(&id, handle);
@@ -135,6 +151,14 @@ fn alone(event: Value) -> (Value, Option<LocalJsep>) {
 }
 
 impl PluginHandle for Attached {
+    fn prepare_for(&self, body: &Map<String, Value>, author: &Author) -> Option<Preparation> {
+        self.prepare_elsewhere(Fields(body), author)
+    }
+
+    fn abandon(&mut self) {
+        drop(self.take_prepared());
+    }
+
     fn message(&mut self, message: Message) -> Reply {
         let fields = Fields(&message.body);
         let refused = |refusal: Refusal| Reply::Success(refusal.to_json());
@@ -150,13 +174,17 @@ impl PluginHandle for Attached {
         let Some(asked) = Asked::<Participation>::named(name) else {
             return refused(Refusal::UnknownRequest(name.to_ascii_lowercase()));
         };
-        let answer = self.request(asked, &message);
+        let answer = match self.take_prepared() {
+            Some(prepared) => self.take_elsewhere(asked, &message, prepared),
+            None => self.request(asked, &message),
+        };
         let hangs_up = asked == Asked::unnamed(Participation::Hangup) && answer.is_ok();
         let (answer, jsep) = answer.unwrap_or_else(|refusal| alone(refusal.to_json()));
         match asked.answered() {
             Answered::Reply => Reply::Success(answer),
             Answered::Event => {
                 self.handle.push(Some(&message.transaction), answer, jsep);
+                self.welcome_elsewhere();
                 if hangs_up {
                     self.hang_up();
                 }
@@ -172,6 +200,7 @@ impl PluginHandle for Attached {
                 if let Some((room, id)) = self.participation() {
                     room.lock().came_up(&id, self.handle.id());
                 }
+                self.tell_media();
             }
             HandleEvent::Hangup(_) => {
                 self.connection = Connection::default();
@@ -220,6 +249,7 @@ impl Attached {
         let key = self.handle.id();
         let state = match &self.place {
             Place::Idle => None,
+            Place::Elsewhere(place) => place.state(),
             Place::In(room, id) => {
                 let room = room.upgrade();
                 room.and_then(|room| room.lock().participant_state(id, key))

@@ -1,5 +1,6 @@
 //! The requests of clients and administrators that manage rooms.
 
+mod elsewhere;
 mod files;
 mod forwarders;
 mod opening;
@@ -21,7 +22,7 @@ use crate::room::{Room, RoomState};
 use crate::shared::Shared;
 
 impl Shared {
-    /// Answers a request.
+    /// Answers a request, here or at the home of its room.
     pub(crate) fn manage(
         &self,
         asked: Asked<Management>,
@@ -30,6 +31,19 @@ impl Shared {
     ) -> Result<Reply, Refusal> {
         let makes = asked == Asked::unnamed(Management::Create);
         asker.check_scope(fields, "room", makes)?;
+        match self.asked_elsewhere(asked, fields, &asker) {
+            Some(reply) => Ok(reply),
+            None => self.manage_here(asked, fields, asker),
+        }
+    }
+
+    /// Answers a request about the rooms of this node.
+    pub(crate) fn manage_here(
+        &self,
+        asked: Asked<Management>,
+        fields: Fields<'_>,
+        asker: Asker,
+    ) -> Result<Reply, Refusal> {
         self.rooms.guarded(fields, asker.maker, || {
             let rights = self.rooms.rights(fields, asker.rights);
             let request = asked.permit(fields, rights)?;
@@ -51,7 +65,7 @@ impl Shared {
             Management::PlayFile => return self.play_file(fields),
             Management::EnableRecording => return self.enable_recording(fields),
             Management::EnableMjrs => return self.enable_mjrs(fields),
-            Management::Exists => self.rooms.find(fields)?.into(),
+            Management::Exists => self.exists(fields)?,
             Management::List => self.list(fields, asker)?,
             Management::Allowed => self.allowed(fields)?,
             Management::ListParticipants => self.list_participants(fields)?,

@@ -54,11 +54,13 @@ impl Shared {
             events: self.events.clone(),
             telephony: self.telephony.clone(),
             stream_ids: Arc::clone(&self.stream_ids),
+            changes: self.cluster.changes(),
         };
         let recorded = options.record;
         let state = RoomState::new(id, setup, allowed, services);
         let room = Arc::new(Room::new(state));
         reservation.keep(room.clone());
+        self.cluster.changes().notify_one();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (own, of) = (self.own.clone(), Arc::downgrade(&room));
             runtime.spawn(handle_sound_events(own, room.id.clone(), of, events));

@@ -2,7 +2,7 @@
 
 use portunus_core::{Fields, Reply, Right};
 use portunus_resources::{
-    AllowedRequest, AllowedTokens, Asker, RecordedRoom, RoomContent, read_with_secret,
+    AllowedRequest, AllowedTokens, Asker, Id, RecordedRoom, RoomContent, read_with_secret,
 };
 use serde_json::Value;
 
@@ -25,7 +25,8 @@ impl Shared {
             (options.record_file, options.record_dir, options.mjrs_dir) = (None, None, None);
         }
         let saved = self.rooms.permanent(fields)?;
-        if let Some(id) = wanted.as_ref().filter(|id| self.rooms.exists(id)) {
+        let exists = |id: &&Id| self.rooms.exists(id) || self.is_elsewhere(id);
+        if let Some(id) = wanted.as_ref().filter(exists) {
             return Err(Refusal::RoomExists(id.clone()));
         }
         let options = RoomOptions {
@@ -33,7 +34,8 @@ impl Shared {
             ..options
         };
         let maker = self.rooms.maker(asker.maker, saved.is_some());
-        let wanted = wanted.unwrap_or_else(|| self.rooms.ids().random(|id| self.rooms.exists(id)));
+        let taken = |id: &Id| self.rooms.exists(id) || self.is_elsewhere(id);
+        let wanted = wanted.unwrap_or_else(|| self.rooms.ids().random(taken));
         let new = ConfiguredRoom {
             id: wanted,
             options: RoomSetup {
@@ -44,6 +46,13 @@ impl Shared {
         let room = self.make(new, allowed, maker)?;
         let recorded = |room: &RoomState| self.recorded(room);
         Ok(self.rooms.created(&room, saved, asker, recorded).reply())
+    }
+
+    pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Value, Refusal> {
+        let answer = self.rooms.find(fields)?;
+        let id = self.rooms.ids().required(fields, "room")?;
+        let exists = self.rooms.exists(&id) || self.is_elsewhere(&id);
+        Ok(answer.with("exists", exists).into())
     }
 
     pub(super) fn edit(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
@@ -89,17 +98,17 @@ impl Shared {
     pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {
         // A key of another type is ignored.
         let key = fields.text("admin_key").ok().flatten();
-        let list = self.rooms.list(key, asker, |room| {
-            let listeners = Some(room.listeners.len()).filter(|count| *count > 0);
-            room.profile
-                .options()
-                .listed()
-                .with("muted", room.mix.is_muted())
-                .with("num_participants", room.count())
-                .with_some("num_listeners", listeners)
-                .with_some("listening_in", room.taps().listed())
-        })?;
-        Ok(list.into())
+        let list = self.rooms.list(key, asker, RoomState::listed)?;
+        let all = asker.is_administrator() || (key.is_some() && self.rooms.has_admin_key());
+        let elsewhere = self.listed_elsewhere(all);
+        let mut list = Value::from(list);
+        if let Some(list) = list.get_mut("list").and_then(Value::as_array_mut) {
+            // An unused room of this node gives way to that of the other one.
+            let is_there = |room: &Value| elsewhere.iter().any(|(id, _)| *room == id.to_json());
+            list.retain(|entry| !entry.get("room").is_some_and(is_there));
+            list.extend(elsewhere.iter().map(|(_, entry)| entry.clone()));
+        }
+        Ok(list)
     }
 
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Value, Refusal> {

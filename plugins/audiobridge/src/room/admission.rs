@@ -2,7 +2,7 @@
 
 use portunus_core::record::Format;
 use portunus_core::{FieldError, Object, Right, Rights, with};
-use portunus_dsp::AudioCodec;
+use portunus_dsp::{AudioCodec, ParticipantId};
 use portunus_resources::{Id, Ids, RoomContent};
 
 use super::participant::Recorded;
@@ -28,8 +28,9 @@ impl RoomState {
         self.roster.free_id(wanted, ids)
     }
 
-    /// Adds a participant. The others are told by [`RoomState::notify_joined`].
-    pub(crate) fn join(&mut self, who: Who, join: Join) {
+    /// Adds a participant, and returns its number. The others are told by
+    /// [`RoomState::notify_joined`].
+    pub(crate) fn join(&mut self, who: Who, join: Join) -> ParticipantId {
         let number = self.roster.next_number();
         let id = join.id.clone();
         let person = Participant {
@@ -53,6 +54,8 @@ impl RoomState {
         if join.setup {
             self.connect(&id);
         }
+        self.changed();
+        number
     }
 
     /// Tells the others that a participant has joined, with this value of `setup`.

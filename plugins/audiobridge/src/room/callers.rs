@@ -147,10 +147,9 @@ impl RoomState {
             setup: true,
             record: options.mjrs.then(RecordWish::default),
         };
-        self.join(Who::Caller(caller.tell), join);
+        let number = self.join(Who::Caller(caller.tell), join);
         self.notify_joined(&id, true);
-        let number = self.roster.get(&id).map(|person| person.number);
-        number.ok_or(EntranceError::Ended)
+        Ok(number)
     }
 
     /// Changes the codec of a caller.

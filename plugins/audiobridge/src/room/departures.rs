@@ -2,8 +2,10 @@
 
 use portunus_core::{Handle, HandleId, Notice};
 use portunus_resources::{Id, RoomContent};
+use serde_json::Value;
 
 use super::{Audience, Link, Participant, RoomState};
+use crate::cluster::send_to_all;
 use crate::refusal::Refusal;
 
 impl RoomState {
@@ -66,16 +68,30 @@ impl RoomState {
             handle.push(None, self.event().with("kicked_all", true), None);
             handle.close_pc();
         }
+        for client in self.far_listeners.take_all() {
+            client.push(self.event().with("kicked_all", true).into());
+            client.close();
+        }
+        self.changed();
     }
 
     /// Ends the room. Participants learn the reason, if no request ended the room, and lose their
     /// PeerConnections.
     pub(crate) fn destroy(&mut self, reason: Option<&str>) {
         self.profile.end();
-        let notice = Notice::new(self.message("destroyed").with_some("reason", reason));
-        for person in self.remove_all() {
+        let event = Value::from(self.message("destroyed").with_some("reason", reason));
+        let notice = Notice::new(event.clone());
+        let people = self.remove_all();
+        let far = people.iter().filter_map(|person| person.who.far());
+        send_to_all(far, &event);
+        for person in people {
             person.send(&notice);
             person.who.close("the room has ended");
+        }
+        let listeners = self.far_listeners.take_all();
+        send_to_all(listeners.iter(), &event);
+        for client in listeners {
+            client.close();
         }
         for handle in self.listeners.take_all() {
             handle.send_notice(&notice);
@@ -91,6 +107,7 @@ impl RoomState {
     pub(super) fn remove(&mut self, id: &Id) -> Option<Participant> {
         let mut person = self.roster.remove(id)?;
         self.part(&mut person);
+        self.changed();
         Some(person)
     }
 
@@ -105,7 +122,7 @@ impl RoomState {
     fn part(&self, person: &mut Participant) {
         self.mix.remove(person.number);
         person.recorded.running = None;
-        if let Link::Rtp(_) | Link::Phone(_) = person.link {
+        if let Link::Rtp(_) | Link::Phone(_) | Link::Far(_) = person.link {
             person.link = Link::None;
         }
     }

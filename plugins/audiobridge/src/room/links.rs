@@ -84,7 +84,7 @@ impl RoomState {
     }
 
     /// Connects a participant, and tells others.
-    fn up(&mut self, id: &Id) {
+    pub(super) fn up(&mut self, id: &Id) {
         if let Some(person) = self.roster.get_mut(id) {
             person.setup = true;
             self.connect(id);

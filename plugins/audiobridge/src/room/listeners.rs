@@ -37,10 +37,6 @@ struct Feed {
 }
 
 impl Listeners {
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_handle.is_empty()
-    }
-
     /// Removes all listeners.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Handle> + use<> {
         self.mixes.clear();

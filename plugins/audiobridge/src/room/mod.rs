@@ -9,6 +9,7 @@ mod announcements;
 mod callers;
 mod changes;
 mod departures;
+mod far;
 mod forwarders;
 mod links;
 mod listeners;
@@ -29,12 +30,13 @@ mod taps;
 use std::sync::Arc;
 
 use portunus_audio::AudioRoom;
-use portunus_core::Handle;
 use portunus_core::events::PluginEvents;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
+use portunus_core::{Handle, Object};
 use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 use portunus_telephony::Telephony;
+use tokio::sync::Notify;
 
 use crate::config::RoomSetup;
 use crate::options::OPTIONS;
@@ -51,6 +53,7 @@ pub(crate) use recording::{record_mix, record_people};
 pub(crate) use sound_events::handle_sound_events;
 
 use announcements::Announcements;
+use far::FarListeners;
 use forwarders::Forwarders;
 use listeners::Listeners;
 use mix::Mix;
@@ -74,9 +77,12 @@ pub(crate) struct RoomState {
     pub(crate) forwarders: Forwarders,
     pub(crate) announcements: Announcements,
     pub(crate) listeners: Listeners,
+    far_listeners: FarListeners,
     pub(crate) phones: Phones,
     /// Publishes events that no client causes.
     events: PluginEvents,
+    /// Wakes up who tells other nodes of the room.
+    changes: Arc<Notify>,
 }
 
 /// The services of the server that a room uses.
@@ -88,6 +94,7 @@ pub(crate) struct Services {
     pub(crate) events: PluginEvents,
     pub(crate) stream_ids: Arc<StreamIds>,
     pub(crate) telephony: Telephony,
+    pub(crate) changes: Arc<Notify>,
 }
 
 impl RoomContent for RoomState {
@@ -120,7 +127,11 @@ impl RoomContent for RoomState {
     }
 
     fn is_used(&self) -> bool {
-        self.roster.len() > 0 || !self.listeners.is_empty() || self.phones.len() > 0
+        let listeners = self
+            .listeners
+            .len()
+            .saturating_add(self.far_listeners.len());
+        self.roster.len() > 0 || listeners > 0 || self.phones.len() > 0
     }
 
     fn has_ended(&self) -> bool {
@@ -150,6 +161,7 @@ impl RoomState {
             events,
             stream_ids,
             telephony,
+            changes,
         } = services;
         RoomState {
             profile: Profile::new(id, setup, allowed),
@@ -160,9 +172,31 @@ impl RoomState {
             forwarders: Forwarders::new(stream_ids, media),
             announcements: Announcements::default(),
             listeners: Listeners::default(),
+            far_listeners: FarListeners::default(),
             phones: Phones::new(telephony),
             events,
+            changes,
         }
+    }
+
+    /// Wakes up who tells other nodes of the room.
+    fn changed(&self) {
+        self.changes.notify_one();
+    }
+
+    /// Returns the members of its entry in lists, besides its id.
+    pub(crate) fn listed(&self) -> Object {
+        let listeners = self
+            .listeners
+            .len()
+            .saturating_add(self.far_listeners.len());
+        self.profile
+            .options()
+            .listed()
+            .with("muted", self.mix.is_muted())
+            .with("num_participants", self.count())
+            .with_some("num_listeners", Some(listeners).filter(|count| *count > 0))
+            .with_some("listening_in", self.taps().listed())
     }
 
     /// The number of participants.

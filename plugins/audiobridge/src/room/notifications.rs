@@ -1,6 +1,6 @@
 //! Messages to the participants of a room, and events for subscribers.
 
-use portunus_core::{Handle, Notice, Object};
+use portunus_core::{Handle, Object};
 use portunus_resources::{Id, RoomContent};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ impl RoomState {
 
     /// Sends a message to an audience.
     pub(super) fn send(&self, audience: Audience<'_>, event: impl Into<Value>) {
-        self.roster.send(audience, &Notice::new(event));
+        self.roster.send(audience, event.into());
     }
 
     /// Describes the participants except `id` to somebody who has just joined.

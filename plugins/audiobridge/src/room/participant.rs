@@ -12,6 +12,8 @@ use portunus_telephony::CallerNews;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::far::FarLink;
+use crate::cluster::FarClient;
 use crate::codec::sdp_codec;
 use crate::line::Line;
 use crate::options::RoomOptions;
@@ -41,21 +43,33 @@ pub(crate) enum Who {
     Client(Handle),
     /// A caller of another plugin, which gets the news about its stay.
     Caller(mpsc::Sender<CallerNews>),
+    /// A client of another node of the cluster.
+    Far(FarClient),
 }
 
 impl Who {
-    /// Returns the handle of a client.
+    /// Returns the handle of a client of this node.
     pub(crate) fn handle(&self) -> Option<&Handle> {
         match self {
             Who::Client(handle) => Some(handle),
-            Who::Caller(_) => None,
+            Who::Caller(_) | Who::Far(_) => None,
+        }
+    }
+
+    /// Returns the client, if it is one of another node.
+    pub(super) fn far(&self) -> Option<&FarClient> {
+        match self {
+            Who::Far(client) => Some(client),
+            Who::Client(_) | Who::Caller(_) => None,
         }
     }
 
     /// Sends an event to a client. Callers get no events.
     fn push(&self, event: impl Into<Value>) {
-        if let Who::Client(handle) = self {
-            handle.push(None, event, None);
+        match self {
+            Who::Client(handle) => handle.push(None, event, None),
+            Who::Far(client) => client.push(event.into()),
+            Who::Caller(_) => {}
         }
     }
 
@@ -65,6 +79,7 @@ impl Who {
             Who::Client(handle) => handle.close_pc(),
             // A full queue means that the caller knows it already.
             Who::Caller(tell) => drop(tell.try_send(CallerNews::Out(why))),
+            Who::Far(client) => client.close(),
         }
     }
 
@@ -88,6 +103,8 @@ pub(crate) enum Link {
     Rtp(RtpLink),
     /// A telephone.
     Phone(Arc<RtpLeg>),
+    /// The relays to and from another node.
+    Far(Box<FarLink>),
 }
 
 /// An m-line of the participant's PeerConnection.
@@ -142,7 +159,7 @@ impl Participant {
         self.who.push(event);
     }
 
-    /// Sends a notice for several clients to the client.
+    /// Sends a notice for several clients to the client, if it is one of this node.
     pub(super) fn send(&self, notice: &Notice) {
         if let Some(client) = self.who.handle() {
             client.send_notice(notice);
@@ -172,6 +189,7 @@ impl Participant {
             Link::None | Link::Phone(_) => false,
             Link::Peer(peer) => peer.line.levels,
             Link::Rtp(rtp) => rtp.levels,
+            Link::Far(far) => far.has_levels(),
         };
         said && room.audiolevel_ext
     }
@@ -182,6 +200,7 @@ impl Participant {
             Link::None | Link::Phone(_) => false,
             Link::Peer(peer) => peer.line.fec,
             Link::Rtp(rtp) => rtp.fec,
+            Link::Far(far) => far.fec(),
         };
         let levels = self.has_levels(room);
         self.settings.mixed(room, self.admin, levels, fec)
@@ -204,6 +223,7 @@ impl Participant {
                 (Some(source), out)
             }
             Link::Phone(leg) => (Some(leg.source()), Some(Out::Leg(Arc::clone(leg)))),
+            Link::Far(far) => (far.source(), far.out()),
         }
     }
 
@@ -223,6 +243,7 @@ impl Participant {
             }
             Link::Rtp(rtp) => Some(rtp.leg.source()),
             Link::Phone(leg) => Some(leg.source()),
+            Link::Far(far) => far.source(),
         }
     }
 
@@ -230,10 +251,11 @@ impl Participant {
     pub(super) fn content(&self) -> RecordedMedia {
         let line = match &self.link {
             Link::Peer(peer) => Some(&peer.line),
-            Link::None | Link::Rtp(_) | Link::Phone(_) => None,
+            Link::None | Link::Rtp(_) | Link::Phone(_) | Link::Far(_) => None,
         };
+        let is_far_red = matches!(&self.link, Link::Far(far) if far.red());
         RecordedMedia::codec(sdp_codec(self.settings.codec))
-            .with_red(line.is_some_and(|line| line.red))
+            .with_red(is_far_red || line.is_some_and(|line| line.red))
             .with_mid(line.map(|line| line.mid.as_str().to_owned()))
     }
 }

@@ -21,7 +21,7 @@ impl RoomState {
         let levels = person.has_levels(options);
         let rtp = match &person.link {
             Link::Rtp(rtp) => Some(rtp.state()),
-            Link::None | Link::Peer(_) | Link::Phone(_) => None,
+            Link::None | Link::Peer(_) | Link::Phone(_) | Link::Far(_) => None,
         };
         let mixed = person.mixed(options);
         Some(

@@ -101,12 +101,12 @@ impl PeopleRecorder {
         let notice = move |news: RecordingNews<'_>| recording_event(&event, &wish, news);
         person.recorded.running = match &person.who {
             Who::Client(handle) => handle.record_jointly(spec, notice),
-            // A caller gets no events.
-            Who::Caller(_) => self
+            // A caller gets no events, and a client of another node none about recordings.
+            Who::Caller(_) | Who::Far(_) => self
                 .recorder
                 .joint(&self.media, spec)
                 .inspect_err(
-                    |error| tracing::warn!(%room, %id, "a caller is not recorded: {error}"),
+                    |error| tracing::warn!(%room, %id, "a participant is not recorded: {error}"),
                 )
                 .ok(),
         };

@@ -1,6 +1,7 @@
 //! The identity and the options of a room, and who may enter it.
 
 use portunus_core::{Fields, Object};
+use portunus_dsp::SampleRate;
 use portunus_resources::{AllowedTokens, Asker, Id};
 
 use crate::config::RoomSetup;
@@ -28,6 +29,21 @@ impl Profile {
             allowed,
             has_ended: false,
             forwarder: setup.forwarder,
+        }
+    }
+
+    /// Returns what negotiations need of a room of another node.
+    pub(crate) fn elsewhere(id: Id, rate: SampleRate, spatial: bool) -> Self {
+        Profile {
+            id,
+            options: RoomOptions {
+                rate,
+                spatial,
+                ..RoomOptions::default()
+            },
+            allowed: AllowedTokens::default(),
+            has_ended: false,
+            forwarder: None,
         }
     }
 

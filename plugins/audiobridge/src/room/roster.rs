@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use portunus_core::{HandleId, Notice};
 use portunus_dsp::ParticipantId;
 use portunus_resources::{Id, Ids};
+use serde_json::Value;
 
 use super::participant::Participant;
+use crate::cluster::send_to_all;
 use crate::refusal::Refusal;
 
 /// The participants of a room.
@@ -110,10 +112,12 @@ impl Roster {
     }
 
     /// Sends a message to an audience.
-    pub(super) fn send(&self, audience: Audience<'_>, notice: &Notice) {
-        let recipients = self.people.values().filter(|person| audience.has(person));
-        for person in recipients {
-            person.send(notice);
+    pub(super) fn send(&self, audience: Audience<'_>, event: Value) {
+        let recipients = || self.people.values().filter(|person| audience.has(person));
+        send_to_all(recipients().filter_map(|person| person.who.far()), &event);
+        let notice = Notice::new(event);
+        for person in recipients() {
+            person.send(&notice);
         }
     }
 }

@@ -14,7 +14,7 @@ impl RoomState {
         };
         let clients = self.roster.iter().filter_map(|person| match &person.who {
             Who::Client(handle) => Some(handle),
-            Who::Caller(_) => None,
+            Who::Caller(_) | Who::Far(_) => None,
         });
         let captured = clients
             .chain(self.listeners.handles())

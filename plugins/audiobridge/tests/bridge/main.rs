@@ -7,6 +7,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod cluster;
 mod configuration;
 mod descriptions;
 mod files;
