@@ -22,6 +22,7 @@ use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
 use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
+use portunus_textroom::TextRooms;
 use portunus_turn::Turn;
 
 use crate::banner;
@@ -100,7 +101,7 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
-    let mountpoints = Mountpoints::default();
+    let (mountpoints, text_rooms) = (Mountpoints::default(), TextRooms::default());
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -120,6 +121,7 @@ pub(crate) async fn run(
                 .with(audio.clone())
                 .with(rooms.clone())
                 .with(mountpoints.clone())
+                .with(text_rooms.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -188,6 +190,7 @@ pub(crate) async fn run(
             media: media.clone(),
             rooms,
             mountpoints,
+            text_rooms,
         })
     });
     if let Some(discovery) = discovery {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod client_handle;
+mod cluster;
 mod config;
 mod guest;
 mod management;
@@ -17,6 +18,7 @@ mod room;
 mod shared;
 mod tally;
 
+pub use cluster::{OwnRoom, TextRooms};
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};
 pub use plugin::TextRoom;
 pub use portunus_resources::{Id, RoomProblem, SavedError};

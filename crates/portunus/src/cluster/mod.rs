@@ -3,6 +3,7 @@
 mod command;
 mod mountpoints;
 mod table;
+mod text_rooms;
 mod view;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
 use portunus_span::{Span, SpanOptions, rooms};
 use portunus_streaming::Mountpoints;
+use portunus_textroom::TextRooms;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
@@ -48,6 +50,7 @@ pub(crate) struct Server {
     pub(crate) media: MediaPlane,
     pub(crate) rooms: Rooms,
     pub(crate) mountpoints: Mountpoints,
+    pub(crate) text_rooms: TextRooms,
 }
 
 impl ClusterNode {
@@ -101,6 +104,9 @@ impl ClusterNode {
         let (port, port_events) = span.port(mountpoints::KIND);
         let all = server.mountpoints.clone();
         tokio::spawn(mountpoints::run(port, port_events, all));
+        let (port, port_events) = span.port(text_rooms::KIND);
+        let all = server.text_rooms.clone();
+        tokio::spawn(text_rooms::run(port, port_events, all));
         tokio::spawn(span.run(events));
         tokio::spawn(follow(cluster.clone(), server));
         cluster

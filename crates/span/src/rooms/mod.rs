@@ -370,6 +370,8 @@ impl Spanning {
                 }
             }
             PortEvent::Message { key, from, body } => self.message(&key, &from, &body),
+            // Their items are told, and taken back, by themselves.
+            PortEvent::Resumed { .. } | PortEvent::Lost { .. } => {}
             PortEvent::Linked { node } => {
                 for spanned in self.open.values_mut() {
                     spanned.theirs.linked(&node);

@@ -1,0 +1,376 @@
+//! Text rooms in a cluster: a room of one id is one room on all nodes.
+//!
+//! A room is at *home* at the node that has it for the longest time: the one that made it. That node
+//! has all its members, checks PIN, secret and tokens, and sends the messages. Requests of guests at
+//! other nodes go there as they are, and answers and messages come back, once for each node
+//! ([`message`]). Of the rooms of other nodes a node knows what the directory says ([`listing`]),
+//! and which of its own guests are members ([`visits`]). If the home is lost, a node with members
+//! makes the room anew, with these.
+
+mod contact;
+mod guests;
+mod listing;
+mod message;
+mod moves;
+mod outbox;
+mod visits;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use portunus_core::{Handle, Object};
+use portunus_resources::{Asker, Id, RoomContent as _};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::refusal::Refusal;
+use crate::shared::Shared;
+use guests::FarGuests;
+use listing::{Listing, Listings};
+use message::{FarAsker, RoomMessage};
+use outbox::Outbox;
+use visits::Visits;
+
+pub(crate) use contact::{Contact, ContactId, NodeName, tell_node};
+pub(crate) use message::Name;
+
+/// How long a home has to answer a request by the API.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The text rooms of a cluster, as the server and the plugin share them; cheap to clone. Without a
+/// cluster there are no other nodes.
+#[derive(Clone, Default)]
+pub struct TextRooms(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    shared: OnceLock<Weak<Shared>>,
+    /// The name of this node.
+    node: OnceLock<NodeName>,
+    outbox: Outbox,
+    /// The rooms of the other nodes.
+    listings: Mutex<Listings>,
+    /// The guests of this node in rooms of the others.
+    visits: Mutex<Visits>,
+    /// The guests of other nodes in rooms of this one.
+    guests: Mutex<FarGuests>,
+}
+
+/// A room of this node as the directory has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnRoom {
+    /// Its id.
+    pub id: String,
+    /// What the other nodes get to know of it.
+    pub value: Bytes,
+}
+
+impl fmt::Debug for TextRooms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TextRooms").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the server does.
+impl TextRooms {
+    /// Begins: this node has a name in the cluster. Returns a receiver that sees when rooms were
+    /// made or removed, or `None` if the server has no text rooms.
+    pub fn begin(&self, node: &str) -> Option<watch::Receiver<()>> {
+        // A server is one node.
+        let _ = self.0.node.set(node.into());
+        Some(self.shared()?.rooms.changes())
+    }
+
+    /// Returns the rooms of this node. Some changes are seen only by a look.
+    pub fn own(&self) -> Vec<OwnRoom> {
+        let rooms = self.shared().map(|shared| shared.rooms.all());
+        let rooms = rooms.unwrap_or_default().into_iter();
+        let own = rooms.map(|room| OwnRoom {
+            id: room.id.to_string(),
+            value: Listing::of(&room.lock()).to_value().into(),
+        });
+        own.collect()
+    }
+
+    /// Waits for the next message to another node.
+    pub async fn next_message(&self) -> (String, Bytes) {
+        let (node, message) = self.0.outbox.next().await;
+        (node.as_ref().to_owned(), message)
+    }
+
+    /// Takes a message of another node.
+    pub fn take(&self, node: &str, message: &[u8]) {
+        let node = NodeName::from(node);
+        match RoomMessage::parse(message) {
+            Some(message) => self.message(&node, message),
+            None => tracing::warn!(%node, "textroom: a malformed message is skipped"),
+        }
+    }
+
+    /// Takes what another node has told of a room of its own.
+    pub fn set(&self, node: &str, room: &str, value: &[u8]) {
+        let Some(listing) = Listing::parse(value) else {
+            return tracing::warn!(node, room, "textroom: a malformed room is skipped");
+        };
+        if !lock(&self.0.listings).set(&node.into(), room, listing) {
+            return tracing::warn!(node, "textroom: a node has too many rooms");
+        }
+        self.settle(room, false);
+    }
+
+    /// Removes a room that another node has no longer.
+    pub fn remove(&self, node: &str, room: &str) {
+        lock(&self.0.listings).remove(node, room);
+        self.settle(room, false);
+    }
+
+    /// Another node is reachable, or its connection was replaced: messages may be missing.
+    pub fn resumed(&self, node: &str) {
+        self.present_all(&node.into());
+    }
+
+    /// Another node is lost. Its guests leave. Its rooms go on elsewhere.
+    pub fn lost(&self, node: &str) {
+        let of_node = lock(&self.0.guests).take_node(node);
+        for mut guest in of_node {
+            guest.go();
+        }
+        self.0.outbox.forget(node);
+        lock(&self.0.listings).remove_node(node);
+        let rooms = lock(&self.0.visits).lose_node(node);
+        for room in rooms {
+            self.settle(&room, true);
+        }
+    }
+
+    /// Does what is due. Called about once a second.
+    pub fn tidy(&self) {
+        self.end_unused();
+    }
+}
+
+/// What the plugin does.
+impl TextRooms {
+    /// Sets where the rooms are kept. The first place stays.
+    pub(crate) fn keep_in(&self, shared: &Arc<Shared>) {
+        // A server has one plugin for text rooms.
+        let _ = self.0.shared.set(Arc::downgrade(shared));
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.0.shared.get()?.upgrade()
+    }
+
+    /// Returns the home of a room, if it is another node.
+    pub(crate) fn home(&self, id: &Id) -> Option<NodeName> {
+        let (node, since) = {
+            let listings = lock(&self.0.listings);
+            if listings.is_empty() {
+                return None;
+            }
+            let (node, listing) = listings.home(&id.to_string())?;
+            (node.clone(), listing.origin.since)
+        };
+        let shared = self.shared()?;
+        let own = match shared.rooms.exists(id) {
+            true => shared.rooms.get(id).ok(),
+            false => None,
+        };
+        let own = own.map(|room| room.lock().origin.since);
+        let is_here = own.is_some_and(|own| (own, self.0.node.get()) < (since, Some(&node)));
+        (!is_here).then_some(node)
+    }
+
+    /// Returns the entries in `list` of rooms with homes at other nodes.
+    pub(crate) fn listed(&self, with_private: bool) -> Vec<Value> {
+        let Some(shared) = self.shared() else {
+            return Vec::new();
+        };
+        let ids: HashSet<Id> = {
+            let own = shared.rooms.all().into_iter();
+            let own = own.map(|room| room.id.clone());
+            own.filter(|id| self.home(id).is_none()).collect()
+        };
+        let listings = lock(&self.0.listings);
+        listings.listed(shared.rooms.ids(), with_private, |id| !ids.contains(id))
+    }
+
+    /// Sends a request of a data channel to the home of its room, which answers there.
+    pub(crate) fn say(&self, home: &NodeName, guest: &Handle, request: &str, asker: &Asker) {
+        lock(&self.0.visits).visit(guest, home);
+        let message = RoomMessage::Said {
+            guest: guest.id().0,
+            request: request.to_owned(),
+            asker: FarAsker::of(asker),
+        };
+        self.send(home, &message);
+    }
+
+    /// Has the home of a room answer a request by the API. `guest` is `None` for administrators.
+    pub(crate) fn ask(
+        &self,
+        home: &NodeName,
+        guest: Option<&Handle>,
+        request: Map<String, Value>,
+        asker: &Asker,
+    ) -> impl Future<Output = Value> + use<> {
+        let asked = {
+            let mut visits = lock(&self.0.visits);
+            if let Some(guest) = guest {
+                visits.visit(guest, home);
+            }
+            visits.ask(home)
+        };
+        if let Some((ask, _)) = &asked {
+            let message = RoomMessage::Asked {
+                guest: guest.map_or(0, |guest| guest.id().0),
+                ask: *ask,
+                request,
+                asker: FarAsker::of(asker),
+            };
+            self.send(home, &message);
+        }
+        let rooms = self.clone();
+        async move {
+            let refused = || Value::from(Refusal::Unreachable.to_object());
+            let Some((ask, answer)) = asked else {
+                return refused();
+            };
+            let answer = timeout(PATIENCE, answer).await;
+            lock(&rooms.0.visits).forget_ask(ask);
+            answer.ok().and_then(Result::ok).unwrap_or_else(refused)
+        }
+    }
+
+    /// A client of this node is gone.
+    pub(crate) fn gone(&self, guest: &Handle) {
+        let Some(visitor) = lock(&self.0.visits).gone(guest) else {
+            return;
+        };
+        for room in visitor.rooms.iter().filter_map(Weak::upgrade) {
+            room.lock().gone(&ContactId::Here(guest.id()));
+        }
+        for node in &visitor.nodes {
+            let guest = guest.id().0;
+            self.send(node, &RoomMessage::Gone { guest });
+        }
+    }
+
+    /// Returns the rooms of a client that it has not joined by requests to this node.
+    pub(crate) fn memberships(&self, guest: &Handle) -> Vec<Object> {
+        let Some(shared) = self.shared() else {
+            return Vec::new();
+        };
+        let (rooms, visited) = lock(&self.0.visits).memberships(guest);
+        let membership = |room: &Id, username: &str| {
+            let membership = Object::new().with("room", room.to_json());
+            membership.with("username", username)
+        };
+        let visited = visited.iter().filter_map(|(room, username)| {
+            let room = shared.rooms.ids().parse(room)?;
+            Some(membership(&room, username))
+        });
+        let mut memberships: Vec<Object> = visited.collect();
+        for room in rooms.iter().filter_map(Weak::upgrade) {
+            let state = room.lock();
+            if let Some(username) = state.username(&ContactId::Here(guest.id())) {
+                memberships.push(membership(&room.id, username));
+            }
+        }
+        memberships
+    }
+
+    /// A room of this node was destroyed by a request, so rooms of the same id end at all nodes.
+    pub(crate) fn destroyed(&self, id: &Id) {
+        let room = id.to_string();
+        let nodes = lock(&self.0.listings).nodes(&room);
+        for node in nodes {
+            let room = room.clone();
+            self.send(&node, &RoomMessage::Destroyed { room });
+        }
+    }
+
+    fn send(&self, node: &NodeName, message: &RoomMessage) {
+        self.0.outbox.push(node, message);
+    }
+
+    fn message(&self, node: &NodeName, message: RoomMessage) {
+        match message {
+            RoomMessage::Said {
+                guest,
+                request,
+                asker,
+            } => self.said(node, guest, &request, &asker.asker()),
+            RoomMessage::Asked {
+                guest,
+                ask,
+                request,
+                asker,
+            } => self.asked(node, guest, ask, &request, &asker.asker()),
+            RoomMessage::Gone { guest } => {
+                let gone = lock(&self.0.guests).take(node, guest);
+                if let Some(mut guest) = gone {
+                    guest.go();
+                }
+            }
+            RoomMessage::Present { rooms, all } => self.present(node, rooms, all),
+            RoomMessage::Entered { room, guest, name } => {
+                lock(&self.0.visits).entered(node, &room, guest, name);
+                let listing = {
+                    let listings = lock(&self.0.listings);
+                    let home = listings.home(&room);
+                    home.map(|(_, listing)| listing.clone())
+                };
+                lock(&self.0.visits).note_listing(&room, listing);
+            }
+            RoomMessage::Left { room, guest } => lock(&self.0.visits).left(node, &room, guest),
+            RoomMessage::Whispered { guest, texts } => {
+                lock(&self.0.visits).whisper(node, guest, &texts);
+            }
+            RoomMessage::Published {
+                room,
+                message,
+                joined,
+                gone,
+            } => lock(&self.0.visits).publish(node, &room, &message, (joined, gone)),
+            RoomMessage::Names { room, names } => {
+                let Some(shared) = self.shared() else { return };
+                let Some(id) = shared.rooms.ids().parse(&room) else {
+                    return;
+                };
+                let json = shared.surroundings.json;
+                lock(&self.0.visits).names(node, &id, names, json);
+            }
+            RoomMessage::Answered { ask, answer } => {
+                lock(&self.0.visits).answered(node, ask, answer);
+            }
+            RoomMessage::Destroyed { room } => self.end_room(&room),
+            RoomMessage::Reset => self.present_all(node),
+            RoomMessage::Later => {}
+        }
+    }
+
+    /// Ends a room of this node, which another node has destroyed.
+    fn end_room(&self, room: &str) {
+        let Some(shared) = self.shared() else { return };
+        let id = shared.rooms.ids().parse(room);
+        let Some(id) = id.filter(|id| shared.rooms.exists(id)) else {
+            return;
+        };
+        let Ok(room) = shared.rooms.get(&id) else {
+            return;
+        };
+        if shared.rooms.remove(&room).is_ok() {
+            tracing::info!(%id, "textroom: a room was destroyed at another node");
+            room.lock().end(None);
+        }
+    }
+}
