@@ -24,6 +24,7 @@ use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
 use portunus_textroom::TextRooms;
 use portunus_turn::Turn;
+use portunus_videocall::VideoCalls;
 
 use crate::banner;
 use crate::cluster::{self, ClusterNode};
@@ -102,6 +103,7 @@ pub(crate) async fn run(
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
     let (mountpoints, text_rooms) = (Mountpoints::default(), TextRooms::default());
+    let video_calls = VideoCalls::default();
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -122,6 +124,7 @@ pub(crate) async fn run(
                 .with(rooms.clone())
                 .with(mountpoints.clone())
                 .with(text_rooms.clone())
+                .with(video_calls.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -191,6 +194,7 @@ pub(crate) async fn run(
             rooms,
             mountpoints,
             text_rooms,
+            video_calls,
         })
     });
     if let Some(discovery) = discovery {

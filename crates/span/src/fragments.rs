@@ -177,7 +177,7 @@ mod tests {
         let refused = many.filter(|it| *it == Err(FragmentError::Many)).count();
         assert_eq!(refused, 1);
         let parts = u32::try_from(LONGEST / SIZE).unwrap();
-        let mut long = (1..=parts).map(|it| fragments.take(&node("a"), part(0, it, SIZE)));
+        let mut long = (1..=parts + 1).map(|it| fragments.take(&node("a"), part(0, it, SIZE)));
         assert!(long.any(|it| it == Err(FragmentError::Long)));
     }
 }

@@ -136,6 +136,22 @@ impl Port {
         self.cluster.has_home(key).await
     }
 
+    /// Returns the home of the thing, if it is this node or one that there is a link to.
+    pub async fn home_of(&self, key: &HomeKey) -> Option<NodeId> {
+        self.cluster.home_of(key).await
+    }
+
+    /// Returns the names of all things of this kind with such homes.
+    pub async fn names(&self) -> Vec<String> {
+        self.cluster.names_of(self.kind).await
+    }
+
+    /// As [`Port::open`], for a thing that only this node can have. It has to be released if another
+    /// node is its home already.
+    pub async fn claim(&self, key: &HomeKey) {
+        self.cluster.demand(Demand::Claim(key.clone())).await;
+    }
+
     /// The thing is used here: its items come, until it is released.
     pub async fn open(&self, key: &HomeKey) {
         self.cluster.demand(Demand::Open(key.clone())).await;

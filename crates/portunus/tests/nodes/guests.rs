@@ -37,7 +37,7 @@ fn publishing() -> Description {
 }
 
 /// Polls a session until it is gone.
-fn follow(session: String, to: mpsc::Sender<Value>) {
+pub fn follow(session: String, to: mpsc::Sender<Value>) {
     std::thread::spawn(move || {
         // The server may end at any moment.
         while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {

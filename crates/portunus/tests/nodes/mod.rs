@@ -1,6 +1,7 @@
 //! Processes as nodes of a cluster, with a real nats-server.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod callers;
 pub mod guests;
 pub mod writers;
 

@@ -1,0 +1,185 @@
+//! Users in a cluster: a name is registered at one node, and called from all.
+//!
+//! A user's node claims the name for as long as the user is there. In a call between two nodes each
+//! side is a user at the other node too, without a handle ([`Far`]): its descriptions and data go
+//! there as messages, its media as sources of the node.
+
+mod description;
+mod far;
+mod incoming;
+mod message;
+mod outgoing;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use portunus_core::media::SourceRef;
+use portunus_relay::{Offer, SourceDescription, SourceId, Sources};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::users::Users;
+
+pub(crate) use description::Described;
+pub(crate) use far::{Far, OfferedSource};
+pub(crate) use message::CallMessage;
+use message::{FarData, Unwilling};
+
+/// What waits to be done by the server. Messages beyond that are dropped.
+const DEMANDS: usize = 4_096;
+/// The places in the queue that data channels leave for what sets up calls.
+const SPARE: usize = 1_024;
+
+/// The users of the plugin, as the server and the plugin share them; cheap to clone. Without a
+/// cluster there are no other nodes.
+#[derive(Clone, Default)]
+pub struct VideoCalls(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    users: Mutex<Users>,
+    others: OnceLock<Others>,
+}
+
+/// The media of calls between nodes.
+pub trait Crossing: fmt::Debug + Send + Sync {
+    /// Offers a source to the other nodes.
+    fn offer(&self, source: SourceRef, description: SourceDescription) -> Offer;
+
+    /// Withdraws an offer.
+    fn withdraw(&self, source: SourceId);
+
+    /// Returns the sources of a node.
+    fn sources(&self, node: &str) -> Arc<dyn Sources>;
+}
+
+/// Something that the plugin needs of the cluster.
+#[derive(Debug)]
+pub enum CallDemand {
+    /// Claim a name for this node.
+    Claim {
+        /// The name.
+        name: String,
+        /// Whether this node has it.
+        answer: oneshot::Sender<Result<(), ClaimError>>,
+    },
+    /// Release a name.
+    Release {
+        /// The name.
+        name: String,
+    },
+    /// Find the node of a name.
+    Find {
+        /// The name.
+        name: String,
+        /// The node. `None` if no node that can be reached has it.
+        answer: oneshot::Sender<Option<String>>,
+    },
+    /// List the names of all nodes that can be reached.
+    List {
+        /// The names.
+        answer: oneshot::Sender<Vec<String>>,
+    },
+    /// Send a message to a node.
+    Send {
+        /// The node.
+        node: String,
+        /// The content.
+        message: Bytes,
+    },
+}
+
+/// A name cannot be claimed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Another node has it.
+    #[error("another node has the name")]
+    Taken,
+    /// Nobody can tell, for this reason.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// The way to the other nodes; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Others {
+    crossing: Arc<dyn Crossing>,
+    demands: mpsc::Sender<CallDemand>,
+}
+
+impl fmt::Debug for VideoCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VideoCalls").finish_non_exhaustive()
+    }
+}
+
+impl VideoCalls {
+    /// Begins to know other nodes. Returns what the plugin needs of the cluster, which has to be
+    /// taken. Only the first call counts.
+    pub fn begin(&self, crossing: Arc<dyn Crossing>) -> mpsc::Receiver<CallDemand> {
+        let (demands, taken) = mpsc::channel(DEMANDS);
+        // A server is one node.
+        let _ = self.0.others.set(Others { crossing, demands });
+        taken
+    }
+
+    pub(crate) fn users(&self) -> MutexGuard<'_, Users> {
+        self.0.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the other nodes, if there is a cluster.
+    pub(crate) fn others(&self) -> Option<&Others> {
+        self.0.others.get()
+    }
+}
+
+impl Others {
+    /// Claims a name for this node.
+    pub(crate) async fn claim(&self, name: String) -> Result<(), ClaimError> {
+        let (answer, claimed) = oneshot::channel();
+        let ended = || ClaimError::Unknown("the server ends".to_owned());
+        let demand = CallDemand::Claim { name, answer };
+        self.demands.send(demand).await.map_err(|_| ended())?;
+        claimed.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Releases a name of this node.
+    pub(crate) fn release(&self, name: String) {
+        let demands = self.demands.clone();
+        tokio::spawn(async move {
+            // At the end of the server all names are free.
+            let _ = demands.send(CallDemand::Release { name }).await;
+        });
+    }
+
+    /// Returns the node of a name.
+    pub(crate) async fn find(&self, name: String) -> Option<String> {
+        let (answer, found) = oneshot::channel();
+        let demand = CallDemand::Find { name, answer };
+        self.demands.send(demand).await.ok()?;
+        found.await.ok().flatten()
+    }
+
+    /// Returns the names of all nodes.
+    pub(crate) async fn list(&self) -> Vec<String> {
+        let (answer, listed) = oneshot::channel();
+        let asked = self.demands.send(CallDemand::List { answer }).await;
+        match asked {
+            Ok(()) => listed.await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Sends a message to a node. Of too many messages the last ones are lost, and data first.
+    pub(crate) fn send(&self, node: &str, message: &CallMessage) {
+        let is_data = matches!(message, CallMessage::Data { .. });
+        let demand = CallDemand::Send {
+            node: node.to_owned(),
+            message: message.to_bytes().into(),
+        };
+        let is_full = is_data && self.demands.capacity() < SPARE;
+        if is_full || self.demands.try_send(demand).is_err() {
+            tracing::debug!(node, "videocall: a message to another node is dropped");
+        }
+    }
+}
