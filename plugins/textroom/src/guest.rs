@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::cluster::{Contact, Name, NodeName};
+use crate::contact::{Contact, Name, NodeName};
 use crate::management::success;
 use crate::pace::{Pace, Rate};
 use crate::refusal::Refusal;
@@ -159,8 +159,7 @@ impl Guest {
             self.admit(text.len())?;
         }
         let (guest, request) = (self.contact.handle(), fields.0.clone());
-        let answer = self.shared.cluster.ask(home, guest, request, asker);
-        Ok(Later::new(answer))
+        Ok(self.shared.cluster.ask(home, guest, request, asker))
     }
 
     /// Takes a client of another node into a room that it was in elsewhere.

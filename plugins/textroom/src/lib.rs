@@ -6,9 +6,11 @@
 mod client_handle;
 mod cluster;
 mod config;
+mod contact;
 mod guest;
 mod management;
 mod options;
+mod other_nodes;
 mod pace;
 mod plugin;
 mod post;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portunus_core::events::EventBus;
 use portunus_core::{
-    Asked, ConfiguredPlugin, Fields, Handle, Later, Plugin, PluginContext, PluginCounter, PluginHandle,
+    Asked, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter, PluginHandle,
     PluginInfo, PluginReloaded, Reply,
 };
 use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, SavedError};
@@ -72,7 +72,7 @@ impl TextRoom {
                 tally,
                 events: events.of_plugin(PACKAGE),
             },
-            cluster,
+            cluster: Arc::new(cluster.clone()),
         };
         for room in first {
             let reachable = match trusted.contains(&room.options.post) {
@@ -94,7 +94,7 @@ impl TextRoom {
             }
         }
         let shared = Arc::new(shared);
-        shared.cluster.keep_in(&shared);
+        cluster.keep_in(&shared);
         Ok(TextRoom { shared })
     }
 }
@@ -190,11 +190,9 @@ impl TextRoom {
         let asker = Asker::administrator();
         let wanted = requested_name(fields, name).unwrap_or(name);
         if let Some(home) = self.shared.home(wanted, fields) {
-            let answer = self
-                .shared
-                .cluster
-                .ask(&home, None, fields.0.clone(), &asker);
-            return Ok(Reply::Later(Later::new(answer)));
+            let cluster = &self.shared.cluster;
+            let answer = cluster.ask(&home, None, fields.0.clone(), &asker);
+            return Ok(Reply::Later(answer));
         }
         let managed = requested_name(fields, name)
             .map_err(Refusal::from)

@@ -1,11 +1,14 @@
 //! The state that all handles of the plugin share.
 
+use std::sync::Arc;
+
 use portunus_core::{Asked, Fields, Object};
 use portunus_resources::{Id, Resources};
 use serde_json::Value;
 
-use crate::cluster::{NodeName, TextRooms};
 use crate::config::Intake;
+use crate::contact::NodeName;
+use crate::other_nodes::OtherNodes;
 use crate::post::BackEnds;
 use crate::requests::{Management, Membership};
 use crate::room::{Room, Surroundings};
@@ -17,7 +20,8 @@ pub(crate) struct Shared {
     pub(crate) intake: Intake,
     pub(crate) back_ends: BackEnds,
     pub(crate) surroundings: Surroundings,
-    pub(crate) cluster: TextRooms,
+    /// The other nodes of the cluster, if there is one.
+    pub(crate) cluster: Arc<dyn OtherNodes>,
 }
 
 impl Shared {

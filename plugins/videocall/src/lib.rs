@@ -2,8 +2,12 @@
 //! on descriptions, media and data.
 #![forbid(unsafe_code)]
 
-mod cluster;
+mod calls;
+mod descriptions;
+mod far;
+mod incoming;
 mod link;
+mod outgoing;
 mod recording;
 mod relay;
 mod request;
@@ -16,7 +20,8 @@ use portunus_core::{
     Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo,
 };
 
-pub use cluster::{CallDemand, ClaimError, Crossing, VideoCalls};
+pub use calls::VideoCalls;
+pub use far::{CallDemand, ClaimError, Crossing};
 pub use request::Request;
 
 /// The plugin with its registered users. It has no configuration.

@@ -1,16 +1,18 @@
 //! A user's handle: its requests, and the events of its PeerConnection.
 
 use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId};
-use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
+use portunus_core::sdp::Description;
 use portunus_core::{
-    ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind,
-    Message, Object, PluginHandle, Reply,
+    ClientRecording, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
+    PluginHandle, Reply,
 };
 use serde_json::{Value, json};
 
-use crate::cluster::{CallMessage, Described, VideoCalls};
+use crate::calls::VideoCalls;
+use crate::descriptions::{offer_of, with_rids, without_rids};
+use crate::far::{CallMessage, Described};
 use crate::request::{Changes, Refusal, Request};
-use crate::users::{Call, CallState, End, Line, User, UserId, Users, number};
+use crate::users::{Call, CallState, End, Line, User, UserId, Users, hangup, number};
 
 /// A user as long as its handle is attached.
 pub(crate) struct Attached(Side);
@@ -506,43 +508,6 @@ impl User {
     }
 }
 
-impl Call {
-    fn note_layers(&mut self, offer: &Jsep) {
-        self.simulcast = offer.simulcast.first().map(|simulcast| simulcast.mid);
-        let media = offer.description.media.iter();
-        self.layer_extensions = media
-            .map(|media| {
-                let naming = |extmap: &&Extmap| extmap.kind().is_some_and(names_layer);
-                (
-                    media.mid,
-                    media.extensions.iter().filter(naming).cloned().collect(),
-                )
-            })
-            .collect();
-    }
-
-    /// Notes what an answer agrees on, which is this user's own or the other side's.
-    pub(crate) fn note_answer(&mut self, answer: &Description, is_own: bool) {
-        self.note_codecs(answer);
-        self.note_sent(answer, is_own);
-        self.note_places(answer);
-    }
-
-    fn note_codecs(&mut self, answer: &Description) {
-        let codec = |kind| {
-            let codecs = answer.active(kind).flat_map(|media| &media.codecs);
-            codecs
-                .filter_map(|codec| codec.codec_name())
-                .map(CodecName::name)
-                .next()
-        };
-        self.audio_codec = codec(Kind::Audio);
-        self.video_codec = codec(Kind::Video);
-        let mut audio = answer.active(Kind::Audio).flat_map(|media| &media.codecs);
-        self.audio_red = audio.any(|codec| codec.is_red());
-    }
-}
-
 impl Refusal {
     /// Whether the PeerConnection of a refused call can be closed.
     pub(crate) fn ends_attempt(&self) -> bool {
@@ -567,50 +532,4 @@ impl Refusal {
             | Refusal::WrongType(_) => false,
         }
     }
-}
-
-/// Returns the offer of a request.
-pub(crate) fn offer_of(message: &Message) -> Result<&Jsep, Refusal> {
-    let jsep = message.jsep.as_ref().ok_or(Refusal::MissingSdp)?;
-    match jsep.kind {
-        JsepKind::Offer => Ok(jsep),
-        JsepKind::Answer => Err(Refusal::WrongType("offer")),
-    }
-}
-
-pub(crate) fn hangup(name: Option<String>, reason: &str) -> Value {
-    let event = Object::new()
-        .with("event", "hangup")
-        .with_some("username", name);
-    event.with("reason", reason).into()
-}
-
-/// Makes the callee's offer: one stream for each m-line, whatever layers the caller sends.
-pub(crate) fn without_rids(offer: &Description) -> Description {
-    let mut offer = offer.clone();
-    for media in &mut offer.media {
-        media
-            .extensions
-            .retain(|extmap| !extmap.kind().is_some_and(names_layer));
-    }
-    offer
-}
-
-/// Makes the offerer's answer, with the layers that the other side did not see.
-pub(crate) fn with_rids(answer: &Description, offerer: &User) -> Description {
-    let mut answer = answer.clone();
-    for (mid, extensions) in &offerer.call.layer_extensions {
-        let media = answer
-            .media
-            .iter_mut()
-            .find(|media| media.mid == *mid && !media.rejected);
-        if let Some(media) = media {
-            media.extensions.extend(extensions.iter().cloned());
-        }
-    }
-    answer
-}
-
-fn names_layer(kind: ExtensionKind) -> bool {
-    matches!(kind, ExtensionKind::Rid | ExtensionKind::RepairedRid)
 }

@@ -10,7 +10,7 @@ use portunus_core::{ClientRecording, Handle, LocalJsep, Mid, Object, PendingOffe
 use portunus_relay::SourceDescription;
 use serde_json::{Value, json};
 
-use crate::cluster::{Far, OfferedSource, Others};
+use crate::far::{Far, OfferedSource, Others};
 use crate::link::Link;
 use crate::request::{Changes, Refusal};
 
@@ -109,6 +109,14 @@ pub(crate) enum End<'r> {
 }
 
 impl End<'_> {
+    /// Returns the text of a request.
+    const fn request(&self) -> Option<&str> {
+        match self {
+            End::Request(reason) => Some(reason),
+            End::Gone => None,
+        }
+    }
+
     /// Returns the text for the other side.
     const fn reason(&self) -> &str {
         match self {
@@ -440,7 +448,7 @@ impl Users {
                 handle.notify(|| json!({ "event": "hangup", "reason": end.cause() }));
                 handle.close_pc();
             }
-            Line::There(far) => far.send_end(end),
+            Line::There(far) => far.send_end(end.request()),
         }
         drop(of_peer);
         // A user of another node is there for the call only.
@@ -462,6 +470,14 @@ impl Call {
         });
         self.codecs = codecs.collect();
     }
+}
+
+/// Returns the result of the end of a call.
+pub(crate) fn hangup(name: Option<String>, reason: &str) -> Value {
+    let event = Object::new()
+        .with("event", "hangup")
+        .with_some("username", name);
+    event.with("reason", reason).into()
 }
 
 /// Returns a layer for administrators: -1 if none is relayed.

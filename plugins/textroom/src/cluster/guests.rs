@@ -6,9 +6,8 @@ use portunus_core::{Asked, Fields};
 use portunus_resources::{Answer, Asker};
 use serde_json::{Map, Value};
 
-use super::contact::{Contact, FarGuest, NodeName};
-use super::message::{Presence, RoomMessage};
 use super::{TextRooms, lock};
+use crate::contact::{Contact, FarGuest, NodeName, Presence, RoomMessage};
 use crate::guest::Guest;
 use crate::management::requested_name;
 use crate::refusal::Refusal;
@@ -73,7 +72,7 @@ impl TextRooms {
             let contact = Contact::There(FarGuest {
                 node: node.clone(),
                 guest: number,
-                rooms: self.clone(),
+                outbox: self.0.outbox.clone(),
             });
             Guest::far(contact, shared)
         });

@@ -6,7 +6,7 @@ use portunus_core::{Fields, Object};
 use portunus_resources::{ConfiguredOptions, Id, Ids};
 use serde_json::{Value, json};
 
-use super::contact::NodeName;
+use crate::contact::NodeName;
 use crate::options::{OPTIONS, RoomOptions};
 use crate::room::{Origin, RoomState};
 

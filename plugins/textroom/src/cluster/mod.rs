@@ -3,16 +3,13 @@
 //! A room is at *home* at the node that has it for the longest time: the one that made it. That node
 //! has all its members, checks PIN, secret and tokens, and sends the messages. Requests of guests at
 //! other nodes go there as they are, and answers and messages come back, once for each node
-//! ([`message`]). Of the rooms of other nodes a node knows what the directory says ([`listing`]),
+//! ([`RoomMessage`]). Of the rooms of other nodes a node knows what the directory says ([`listing`]),
 //! and which of its own guests are members ([`visits`]). If the home is lost, a node with members
 //! makes the room anew, with these.
 
-mod contact;
 mod guests;
 mod listing;
-mod message;
 mod moves;
-mod outbox;
 mod visits;
 
 use std::collections::HashSet;
@@ -21,22 +18,19 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::{Handle, Object};
+use portunus_core::{Handle, Later, Object};
 use portunus_resources::{Asker, Id, RoomContent as _};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::contact::{ContactId, FarAsker, NodeName, Outbox, RoomMessage};
+use crate::other_nodes::OtherNodes;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 use guests::FarGuests;
 use listing::{Listing, Listings};
-use message::{FarAsker, RoomMessage};
-use outbox::Outbox;
 use visits::Visits;
-
-pub(crate) use contact::{Contact, ContactId, NodeName, tell_node};
-pub(crate) use message::Name;
 
 /// How long a home has to answer a request by the API.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,7 +45,7 @@ struct Inner {
     shared: OnceLock<Weak<Shared>>,
     /// The name of this node.
     node: OnceLock<NodeName>,
-    outbox: Outbox,
+    outbox: Arc<Outbox>,
     /// The rooms of the other nodes.
     listings: Mutex<Listings>,
     /// The guests of this node in rooms of the others.
@@ -158,19 +152,8 @@ impl TextRooms {
 }
 
 /// What the plugin does.
-impl TextRooms {
-    /// Sets where the rooms are kept. The first place stays.
-    pub(crate) fn keep_in(&self, shared: &Arc<Shared>) {
-        // A server has one plugin for text rooms.
-        let _ = self.0.shared.set(Arc::downgrade(shared));
-    }
-
-    fn shared(&self) -> Option<Arc<Shared>> {
-        self.0.shared.get()?.upgrade()
-    }
-
-    /// Returns the home of a room, if it is another node.
-    pub(crate) fn home(&self, id: &Id) -> Option<NodeName> {
+impl OtherNodes for TextRooms {
+    fn home(&self, id: &Id) -> Option<NodeName> {
         let (node, since) = {
             let listings = lock(&self.0.listings);
             if listings.is_empty() {
@@ -189,8 +172,7 @@ impl TextRooms {
         (!is_here).then_some(node)
     }
 
-    /// Returns the entries in `list` of rooms with homes at other nodes.
-    pub(crate) fn listed(&self, with_private: bool) -> Vec<Value> {
+    fn listed(&self, with_private: bool) -> Vec<Value> {
         let Some(shared) = self.shared() else {
             return Vec::new();
         };
@@ -203,8 +185,7 @@ impl TextRooms {
         listings.listed(shared.rooms.ids(), with_private, |id| !ids.contains(id))
     }
 
-    /// Sends a request of a data channel to the home of its room, which answers there.
-    pub(crate) fn say(&self, home: &NodeName, guest: &Handle, request: &str, asker: &Asker) {
+    fn say(&self, home: &NodeName, guest: &Handle, request: &str, asker: &Asker) {
         lock(&self.0.visits).visit(guest, home);
         let message = RoomMessage::Said {
             guest: guest.id().0,
@@ -214,14 +195,13 @@ impl TextRooms {
         self.send(home, &message);
     }
 
-    /// Has the home of a room answer a request by the API. `guest` is `None` for administrators.
-    pub(crate) fn ask(
+    fn ask(
         &self,
         home: &NodeName,
         guest: Option<&Handle>,
         request: Map<String, Value>,
         asker: &Asker,
-    ) -> impl Future<Output = Value> + use<> {
+    ) -> Later {
         let asked = {
             let mut visits = lock(&self.0.visits);
             if let Some(guest) = guest {
@@ -239,7 +219,7 @@ impl TextRooms {
             self.send(home, &message);
         }
         let rooms = self.clone();
-        async move {
+        Later::new(async move {
             let refused = || Value::from(Refusal::Unreachable.to_object());
             let Some((ask, answer)) = asked else {
                 return refused();
@@ -247,11 +227,10 @@ impl TextRooms {
             let answer = timeout(PATIENCE, answer).await;
             lock(&rooms.0.visits).forget_ask(ask);
             answer.ok().and_then(Result::ok).unwrap_or_else(refused)
-        }
+        })
     }
 
-    /// A client of this node is gone.
-    pub(crate) fn gone(&self, guest: &Handle) {
+    fn gone(&self, guest: &Handle) {
         let Some(visitor) = lock(&self.0.visits).gone(guest) else {
             return;
         };
@@ -264,8 +243,7 @@ impl TextRooms {
         }
     }
 
-    /// Returns the rooms of a client that it has not joined by requests to this node.
-    pub(crate) fn memberships(&self, guest: &Handle) -> Vec<Object> {
+    fn memberships(&self, guest: &Handle) -> Vec<Object> {
         let Some(shared) = self.shared() else {
             return Vec::new();
         };
@@ -288,14 +266,25 @@ impl TextRooms {
         memberships
     }
 
-    /// A room of this node was destroyed by a request, so rooms of the same id end at all nodes.
-    pub(crate) fn destroyed(&self, id: &Id) {
+    fn destroyed(&self, id: &Id) {
         let room = id.to_string();
         let nodes = lock(&self.0.listings).nodes(&room);
         for node in nodes {
             let room = room.clone();
             self.send(&node, &RoomMessage::Destroyed { room });
         }
+    }
+}
+
+impl TextRooms {
+    /// Sets where the rooms are kept. The first place stays.
+    pub(crate) fn keep_in(&self, shared: &Arc<Shared>) {
+        // A server has one plugin for text rooms.
+        let _ = self.0.shared.set(Arc::downgrade(shared));
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.0.shared.get()?.upgrade()
     }
 
     fn send(&self, node: &NodeName, message: &RoomMessage) {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use portunus_core::Handle;
 use portunus_resources::{AllowedTokens, Id, Maker, RoomContent as _};
 
-use super::contact::{Contact, NodeName};
-use super::message::{Name, RoomMessage};
 use super::visits::Visited;
 use super::{TextRooms, lock};
+use crate::contact::{Contact, Name, NodeName, RoomMessage};
 use crate::post::Reachable;
 use crate::room::{Origin, Room};
 use crate::shared::Shared;

@@ -8,11 +8,10 @@ use portunus_resources::Id;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::contact::NodeName;
 use super::listing::Listing;
-use super::message::{Name, Presence, RoomMessage};
 use super::{TextRooms, lock};
-use crate::room::{Room, send};
+use crate::contact::{Name, NodeName, Presence, RoomMessage, send};
+use crate::room::Room;
 
 /// The most requests that wait for answers.
 const MAX_ASKS: usize = 10_000;

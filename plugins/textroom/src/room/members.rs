@@ -2,23 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use portunus_core::media::{DataMessage, DataPayload};
-use portunus_core::{Handle, Object};
+use portunus_core::Object;
 use serde_json::Value;
 
-use crate::cluster::{Contact, ContactId, Name, NodeName, tell_node};
-
-/// The label of the data channel for all messages. The server opens it if the client has not.
-const LABEL: &str = "JanusDataChannel";
-
-/// Sends a message to a client. It is lost without a PeerConnection.
-pub(crate) fn send(handle: &Handle, text: &str) {
-    handle.send_data(DataMessage {
-        label: LABEL.to_owned(),
-        protocol: String::new(),
-        payload: DataPayload::Text(text.to_owned()),
-    });
-}
+use crate::contact::{Contact, ContactId, Name, NodeName, send, tell_node};
 
 /// A member.
 #[derive(Debug)]

@@ -14,15 +14,13 @@ use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cluster::{Contact, ContactId, Name};
+use crate::contact::{Contact, ContactId, Name, send};
 use crate::options::{OPTIONS, RoomOptions};
 use crate::post::Outlet;
 use crate::refusal::Refusal;
 use crate::tally::Tally;
 use history::History;
 use members::{Member, Members, News};
-
-pub(crate) use members::send;
 
 /// Bytes of the longest message that data channels take, in either direction.
 pub(crate) const LONGEST: usize = 256 << 10;

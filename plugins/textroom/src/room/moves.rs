@@ -6,8 +6,8 @@ use portunus_core::Handle;
 use portunus_resources::RoomContent;
 
 use super::members::{Member, News};
-use super::{Contact, ContactId, Name, RoomState};
-use crate::cluster::NodeName;
+use super::RoomState;
+use crate::contact::{Contact, ContactId, Name, NodeName};
 
 impl RoomState {
     /// Takes a member of this node back, which was one at another node. Nobody is told, since the

@@ -1,5 +1,9 @@
 //! The side of a call that is at another node.
 
+mod description;
+mod message;
+mod others;
+
 use std::sync::Arc;
 
 use portunus_core::Mid;
@@ -8,9 +12,10 @@ use portunus_core::media::{DataMessage, SourceRef};
 use portunus_core::sdp::{Description, Kind};
 use portunus_relay::{Offer, SourceDescription, Sources};
 
-use super::Others;
-use super::message::{CallMessage, FarData};
-use crate::users::End;
+pub(crate) use description::Described;
+pub(crate) use message::{CallMessage, FarData, Unwilling};
+pub(crate) use others::Others;
+pub use others::{CallDemand, ClaimError, Crossing};
 
 /// The most m-lines of a call whose sources are taken.
 const MOST_LINES: usize = 64;
@@ -70,13 +75,11 @@ impl Far {
         });
     }
 
-    pub(crate) fn send_end(&self, end: End<'_>) {
+    /// Ends the call there: on request, with its text, or because its partner is gone.
+    pub(crate) fn send_end(&self, reason: Option<&str>) {
         self.send(&CallMessage::End {
             id: self.call,
-            reason: match end {
-                End::Request(reason) => Some(reason.to_owned()),
-                End::Gone => None,
-            },
+            reason: reason.map(str::to_owned),
         });
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::contact::NodeName;
+use super::NodeName;
 use super::message::RoomMessage;
 
 /// Bytes that wait for one node at most. With more of them, all are dropped, and the node is told.
@@ -16,7 +16,7 @@ const LONGEST: usize = 8 << 20;
 
 /// The messages for the other nodes, in order.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     filled: Notify,
 }
@@ -35,7 +35,7 @@ impl Outbox {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, node: &NodeName, message: &RoomMessage) {
+    pub(crate) fn push(&self, node: &NodeName, message: &RoomMessage) {
         let message = Bytes::from(message.to_bytes());
         let mut queue = self.queue();
         let waiting = queue.waiting.get(node).copied().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Outbox {
     }
 
     /// Forgets what waits for a node that is lost.
-    pub(super) fn forget(&self, node: &str) {
+    pub(crate) fn forget(&self, node: &str) {
         let mut queue = self.queue();
         queue.messages.retain(|(to, _)| **to != *node);
         queue.waiting.remove(node);
@@ -62,7 +62,7 @@ impl Outbox {
     }
 
     /// Waits for the next message.
-    pub(super) async fn next(&self) -> (NodeName, Bytes) {
+    pub(crate) async fn next(&self) -> (NodeName, Bytes) {
         loop {
             if let Some(message) = self.queue().pop() {
                 return message;

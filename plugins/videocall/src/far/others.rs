@@ -1,45 +1,21 @@
-//! Users in a cluster: a name is registered at one node, and called from all.
-//!
-//! A user's node claims the name for as long as the user is there. In a call between two nodes each
-//! side is a user at the other node too, without a handle ([`Far`]): its descriptions and data go
-//! there as messages, its media as sources of the node.
-
-mod description;
-mod far;
-mod incoming;
-mod message;
-mod outgoing;
+//! The way to the other nodes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use portunus_core::media::SourceRef;
 use portunus_relay::{Offer, SourceDescription, SourceId, Sources};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::users::Users;
-
-pub(crate) use description::Described;
-pub(crate) use far::{Far, OfferedSource};
-pub(crate) use message::CallMessage;
-use message::{FarData, Unwilling};
+use super::message::CallMessage;
 
 /// What waits to be done by the server. Messages beyond that are dropped.
 const DEMANDS: usize = 4_096;
 /// The places in the queue that data channels leave for what sets up calls.
 const SPARE: usize = 1_024;
-
-/// The users of the plugin, as the server and the plugin share them; cheap to clone. Without a
-/// cluster there are no other nodes.
-#[derive(Clone, Default)]
-pub struct VideoCalls(Arc<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    users: Mutex<Users>,
-    others: OnceLock<Others>,
-}
 
 /// The media of calls between nodes.
 pub trait Crossing: fmt::Debug + Send + Sync {
@@ -103,37 +79,17 @@ pub enum ClaimError {
 /// The way to the other nodes; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Others {
-    crossing: Arc<dyn Crossing>,
+    pub(super) crossing: Arc<dyn Crossing>,
     demands: mpsc::Sender<CallDemand>,
 }
 
-impl fmt::Debug for VideoCalls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VideoCalls").finish_non_exhaustive()
-    }
-}
-
-impl VideoCalls {
-    /// Begins to know other nodes. Returns what the plugin needs of the cluster, which has to be
-    /// taken. Only the first call counts.
-    pub fn begin(&self, crossing: Arc<dyn Crossing>) -> mpsc::Receiver<CallDemand> {
-        let (demands, taken) = mpsc::channel(DEMANDS);
-        // A server is one node.
-        let _ = self.0.others.set(Others { crossing, demands });
-        taken
-    }
-
-    pub(crate) fn users(&self) -> MutexGuard<'_, Users> {
-        self.0.users.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the other nodes, if there is a cluster.
-    pub(crate) fn others(&self) -> Option<&Others> {
-        self.0.others.get()
-    }
-}
-
 impl Others {
+    /// Returns the way, and what the plugin needs of the cluster.
+    pub(crate) fn new(crossing: Arc<dyn Crossing>) -> (Self, mpsc::Receiver<CallDemand>) {
+        let (demands, taken) = mpsc::channel(DEMANDS);
+        (Others { crossing, demands }, taken)
+    }
+
     /// Claims a name for this node.
     pub(crate) async fn claim(&self, name: String) -> Result<(), ClaimError> {
         let (answer, claimed) = oneshot::channel();
@@ -145,11 +101,15 @@ impl Others {
 
     /// Releases a name of this node.
     pub(crate) fn release(&self, name: String) {
-        let demands = self.demands.clone();
-        tokio::spawn(async move {
-            // At the end of the server all names are free.
-            let _ = demands.send(CallDemand::Release { name }).await;
-        });
+        let release = self.demands.try_send(CallDemand::Release { name });
+        let Err(TrySendError::Full(release)) = release else {
+            return;
+        };
+        // Without a runtime the server ends, and all names are free.
+        if let Ok(runtime) = Handle::try_current() {
+            let demands = self.demands.clone();
+            runtime.spawn(async move { demands.send(release).await });
+        }
     }
 
     /// Returns the node of a name.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use portunus_core::{Fields, Message};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{CallMessage, ClaimError, Described, Others, Unwilling};
+use crate::descriptions::{offer_of, without_rids};
+use crate::far::{CallMessage, ClaimError, Described, Others};
 use crate::request::{Refusal, Request};
-use crate::user::{Side, hangup, offer_of, without_rids};
+use crate::user::Side;
 use crate::users::{CallState, End, Line, UserId, Users};
 
 /// How long the node of a callee has to say that it rings.
@@ -168,46 +169,3 @@ impl Side {
         }
     }
 }
-
-impl Users {
-    /// The node of a callee has said whether it rings. Tells the caller.
-    pub(super) fn rung(&mut self, callee: UserId, outcome: Result<(), Unwilling>) {
-        let Some(transaction) = self.take_asked(callee) else {
-            return;
-        };
-        let callee_name = self.get(callee).and_then(|it| it.name.clone());
-        let Some(caller) = self.peer_of(callee) else {
-            return;
-        };
-        let Some(me) = self.get(caller) else { return };
-        let Some(handle) = me.handle().cloned() else {
-            return;
-        };
-        let refused = |refusal: &Refusal| {
-            json!({
-                "videocall": "event",
-                "error_code": refusal.code(),
-                "error": refusal.to_string(),
-            })
-        };
-        let result = |result: Value| json!({ "videocall": "event", "result": result });
-        let data = match &outcome {
-            Ok(()) => {
-                let calling = json!({ "event": "calling" });
-                handle.notify(|| calling.clone());
-                result(calling)
-            }
-            Err(Unwilling::Busy) => result(hangup(me.name.clone(), "User busy")),
-            Err(Unwilling::NoSuchUser) => {
-                refused(&Refusal::NoSuchUser(callee_name.unwrap_or_default()))
-            }
-            Err(Unwilling::Offer(reason)) => refused(&Refusal::FarOffer(reason.clone())),
-        };
-        handle.push(Some(&transaction), data, None);
-        if outcome.is_err() {
-            self.end_call(caller, End::Gone);
-            handle.close_pc();
-        }
-    }
-}
-

@@ -2,12 +2,13 @@
 
 use portunus_core::media::ingest::IngestId;
 use portunus_core::{JsepError, Mid, Object};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::message::{CallMessage, Unwilling};
-use super::{Described, FarData, Others, VideoCalls};
-use crate::user::with_rids;
-use crate::users::{CallState, End, Line, UserId, Users};
+use crate::calls::VideoCalls;
+use crate::descriptions::with_rids;
+use crate::far::{CallMessage, Described, FarData, Others, Unwilling};
+use crate::request::Refusal;
+use crate::users::{CallState, End, Line, User, UserId, Users, hangup};
 
 /// The most calls of one other node.
 const MOST: usize = 10_000;
@@ -173,6 +174,46 @@ fn is_accepted(users: &Users, id: UserId) -> bool {
 }
 
 impl Users {
+    /// The node of a callee has said whether it rings. Tells the caller.
+    fn rung(&mut self, callee: UserId, outcome: Result<(), Unwilling>) {
+        let Some(transaction) = self.take_asked(callee) else {
+            return;
+        };
+        let callee_name = self.get(callee).and_then(|it| it.name.clone());
+        let Some(caller) = self.peer_of(callee) else {
+            return;
+        };
+        let Some(me) = self.get(caller) else { return };
+        let Some(handle) = me.handle().cloned() else {
+            return;
+        };
+        let refused = |refusal: &Refusal| {
+            json!({
+                "videocall": "event",
+                "error_code": refusal.code(),
+                "error": refusal.to_string(),
+            })
+        };
+        let result = |result: Value| json!({ "videocall": "event", "result": result });
+        let data = match &outcome {
+            Ok(()) => {
+                let calling = json!({ "event": "calling" });
+                handle.notify(|| calling.clone());
+                result(calling)
+            }
+            Err(Unwilling::Busy) => result(hangup(me.name.clone(), "User busy")),
+            Err(Unwilling::NoSuchUser) => {
+                refused(&Refusal::NoSuchUser(callee_name.unwrap_or_default()))
+            }
+            Err(Unwilling::Offer(reason)) => refused(&Refusal::FarOffer(reason.clone())),
+        };
+        handle.push(Some(&transaction), data, None);
+        if outcome.is_err() {
+            self.end_call(caller, End::Gone);
+            handle.close_pc();
+        }
+    }
+
     /// A user of another node calls one of this node.
     fn invited(
         &mut self,
@@ -226,7 +267,7 @@ impl Users {
         let Some(caller) = self.peer_of(callee) else {
             return;
         };
-        let is_calling = |user: &crate::users::User| user.call.state == CallState::Calling(callee);
+        let is_calling = |user: &User| user.call.state == CallState::Calling(callee);
         let Some(me) = self.get(caller).filter(|me| is_calling(me)) else {
             return;
         };
@@ -322,8 +363,8 @@ impl Users {
 
     /// Ends a call on both nodes.
     fn end_both(&mut self, far: UserId) {
-        if let Some(far) = self.get(far).and_then(|user| user.far()) {
-            far.send_end(End::Gone);
+        if let Some(far) = self.get(far).and_then(User::far) {
+            far.send_end(None);
         }
         self.end_far(far, None);
     }

@@ -1,15 +1,30 @@
 //! The way to a guest, who is a client of this node or of another one.
 
+mod message;
+mod outbox;
+
 use std::sync::Arc;
 
+use portunus_core::media::{DataMessage, DataPayload};
 use portunus_core::{Handle, HandleId};
 
-use super::TextRooms;
-use super::message::{Name, RoomMessage};
-use crate::room::send;
+pub(crate) use message::{FarAsker, Name, Presence, RoomMessage};
+pub(crate) use outbox::Outbox;
 
 /// The name of a node.
 pub(crate) type NodeName = Arc<str>;
+
+/// The label of the data channel for all messages. The server opens it if the client has not.
+const LABEL: &str = "JanusDataChannel";
+
+/// Sends a message to a client. It is lost without a PeerConnection.
+pub(crate) fn send(handle: &Handle, text: &str) {
+    handle.send_data(DataMessage {
+        label: LABEL.to_owned(),
+        protocol: String::new(),
+        payload: DataPayload::Text(text.to_owned()),
+    });
+}
 
 /// The way to a guest.
 #[derive(Debug, Clone)]
@@ -34,7 +49,7 @@ pub(crate) struct FarGuest {
     pub(crate) node: NodeName,
     /// The number of its handle at that node.
     pub(crate) guest: u64,
-    pub(crate) rooms: TextRooms,
+    pub(crate) outbox: Arc<Outbox>,
 }
 
 impl Contact {
@@ -132,6 +147,6 @@ pub(crate) fn tell_node(
 
 impl FarGuest {
     fn tell(&self, message: &RoomMessage) {
-        self.rooms.send(&self.node, message);
+        self.outbox.push(&self.node, message);
     }
 }
