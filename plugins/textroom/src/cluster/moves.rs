@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use portunus_core::Handle;
 use portunus_resources::{AllowedTokens, Id, Maker, RoomContent as _};
 
 use super::visits::Visited;
 use super::{TextRooms, lock};
-use crate::contact::{Contact, Name, NodeName, RoomMessage};
+use crate::contact::{Contact, NodeName, RoomMessage};
 use crate::post::Reachable;
 use crate::room::{Origin, Room};
 use crate::shared::Shared;
@@ -33,7 +32,7 @@ impl TextRooms {
                 };
                 lock(&self.0.visits).note_listing(room, listing);
                 if home != visited {
-                    self.move_members(&home, room, Vec::new());
+                    self.move_members(&home, room);
                 }
             }
             (Some(home), None) => self.yield_room(&shared, &id, &home),
@@ -42,8 +41,10 @@ impl TextRooms {
         }
     }
 
-    fn move_members(&self, home: &NodeName, room: &str, members: Vec<(Handle, Name)>) {
-        let presence = lock(&self.0.visits).move_to(home, room, members);
+    fn move_members(&self, home: &NodeName, room: &str) {
+        let Some(presence) = lock(&self.0.visits).move_to(home, room) else {
+            return;
+        };
         tracing::info!(room, %home, "textroom: the members go on at another node");
         let message = RoomMessage::Present {
             rooms: vec![presence],
@@ -71,10 +72,13 @@ impl TextRooms {
             let _ = shared.rooms.remove(&room);
             return;
         }
+        let names = state.names();
         let members = state.take_members();
         drop(state);
         if !members.is_empty() {
-            self.move_members(home, &id.to_string(), members);
+            let name = id.to_string();
+            lock(&self.0.visits).add(home, &name, members, names);
+            self.move_members(home, &name);
         }
     }
 

@@ -249,28 +249,35 @@ impl Visits {
     }
 
     /// Has a room at a home from now on. Returns its members of this node.
-    pub(super) fn move_to(
-        &mut self,
-        home: &NodeName,
-        room: &str,
-        members: Vec<(Handle, Name)>,
-    ) -> Presence {
-        let visited = self.rooms.entry(room.to_owned());
-        let visited = visited.or_insert_with(|| Visited::new(home.clone()));
+    pub(super) fn move_to(&mut self, home: &NodeName, room: &str) -> Option<Presence> {
+        let visited = self.rooms.get_mut(room)?;
         visited.home = home.clone();
-        for (handle, name) in &members {
-            visited.own.insert(handle.id().0, name.clone());
-        }
         let presence = visited.presence(room);
-        for (handle, _) in &members {
-            self.visitor(handle);
-        }
         for (guest, _) in &presence.members {
             if let Some(visitor) = self.guests.get_mut(guest) {
                 visitor.nodes.insert(home.clone());
             }
         }
-        presence
+        Some(presence)
+    }
+
+    /// Adds a room of this node that has a home elsewhere from now on, with its members of this
+    /// node, and all names.
+    pub(super) fn add(
+        &mut self,
+        home: &NodeName,
+        room: &str,
+        members: Vec<(Handle, Name)>,
+        names: Vec<Name>,
+    ) {
+        let mut visited = Visited::new(home.clone());
+        let names = names.into_iter().map(|it| (it.username, it.display));
+        visited.names = Some(names.collect());
+        for (handle, name) in members {
+            self.visit(&handle, home);
+            visited.own.insert(handle.id().0, name);
+        }
+        self.rooms.insert(room.to_owned(), visited);
     }
 
     /// Returns the members that this node has at a home.

@@ -27,6 +27,11 @@ impl RoomState {
         }
     }
 
+    /// Returns the names of all members.
+    pub(crate) fn names(&self) -> Vec<Name> {
+        self.members.names()
+    }
+
     /// Removes all members, which are no longer here. Returns those of this node.
     pub(crate) fn take_members(&mut self) -> Vec<(Handle, Name)> {
         let members = std::mem::take(&mut self.members).into_members();
