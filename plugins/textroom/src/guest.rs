@@ -122,17 +122,29 @@ impl Guest {
             Err(refusal) => return self.send(refusal.to_object(), None),
         };
         let fields = Fields(&request.members);
-        match (self.shared.home(&request.name, fields), &self.contact) {
-            (Some(home), Contact::Here(handle)) => {
-                let checked = check_texts(&request.members);
-                let checked = checked.and_then(|()| Ok(asker.check_scope(fields, "room", false)?));
-                match checked {
-                    Ok(()) => self.shared.cluster.say(&home, handle, text, asker),
-                    Err(refusal) => self.send(refusal.to_object(), Some(&request.transaction)),
-                }
-            }
-            _ => self.answer(&request, asker),
+        let home = self.shared.home(&request.name, fields);
+        let Some(home) = home else {
+            return self.answer(&request, asker);
+        };
+        if let Err(refusal) = self.say_there(&home, &request, text, asker) {
+            self.send(refusal.to_object(), Some(&request.transaction));
         }
+    }
+
+    /// Sends a request of the data channel to the home of its room.
+    fn say_there(
+        &self,
+        home: &NodeName,
+        request: &Request,
+        text: &str,
+        asker: &Asker,
+    ) -> Result<(), Refusal> {
+        check_texts(&request.members)?;
+        asker.check_scope(Fields(&request.members), "room", false)?;
+        if let Contact::Here(handle) = &self.contact {
+            self.shared.cluster.say(home, handle, text, asker);
+        }
+        Ok(())
     }
 
     /// Answers a message of the data channel at another node, which that node has let pass.

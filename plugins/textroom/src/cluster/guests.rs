@@ -118,7 +118,7 @@ impl TextRooms {
         asker: &Asker,
     ) -> Result<Answer, Refusal> {
         let fields = Fields(request);
-        let name = fields.member("request")?.unwrap_or_default();
+        let name = fields.member::<&str>("request")?.unwrap_or_default();
         let wanted = requested_name(fields, name)?;
         let Some(asked) = Asked::<Membership>::named(wanted) else {
             let shared = self.shared().ok_or(Refusal::Unreachable)?;

@@ -7,6 +7,7 @@ use portunus_resources::{AllowedTokens, Id, Maker, RoomContent as _};
 use super::visits::Visited;
 use super::{TextRooms, lock};
 use crate::contact::{Contact, NodeName, RoomMessage};
+use crate::other_nodes::OtherNodes as _;
 use crate::post::Reachable;
 use crate::room::{Origin, Room};
 use crate::shared::Shared;
