@@ -162,3 +162,23 @@ async fn a_room_that_was_made_at_one_node_is_found_at_the_other_one() {
     assert_eq!(destroyed["videoroom"], "destroyed", "{destroyed}");
     ada.until(|data| data["videoroom"] == "destroyed");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_data_channels_reach_those_who_receive_them_at_the_other_node() {
+    let Some(site) = Site::start(&["a", "b"]) else {
+        return;
+    };
+    let [a, b] = [0, 1].map(|index| site.nodes[index].api());
+    let mut ada = Guest::writer(a, ROOM, 11).await;
+    let (_bob, joined) = Guest::listener(b, ROOM, 22).await;
+    assert_eq!(joined["publishers"][0]["streams"][2]["type"], "data", "{joined}");
+    let mut viewer = Guest::viewer(b, ROOM, 11).await;
+    viewer.read(&mut ada, "11", "first").await;
+    // The media of the same publisher is not in its way.
+    viewer.watch(&mut ada, 1).await;
+    viewer.read(&mut ada, "11", "second").await;
+    // Who comes later gets what is written from then on.
+    let mut later = Guest::viewer(b, ROOM, 11).await;
+    later.read(&mut ada, "11", "third").await;
+    assert!(!later.peer.texts("11").contains(&"first"));
+}
