@@ -77,7 +77,7 @@ async fn users_at_two_nodes_call_each_other() {
     let hangup = ada.until("hangup");
     assert_eq!(hangup["plugindata"]["data"]["result"]["reason"], "bye");
     // A call can be declined, and the other way round.
-    let calling = bob.call("ada").await;
+    let calling = bob.call_again("ada").await;
     assert_eq!(calling["result"]["event"], "calling", "{calling}");
     ada.until("incomingcall");
     ada.ask(json!({ "request": "hangup" }), None);

@@ -19,6 +19,8 @@ mod requests;
 mod room;
 mod shared;
 mod tally;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use cluster::{OwnRoom, TextRooms};
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};

@@ -11,6 +11,8 @@ mod outgoing;
 mod recording;
 mod relay;
 mod request;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod user;
 mod users;
 

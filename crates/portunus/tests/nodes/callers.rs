@@ -122,6 +122,19 @@ impl Caller {
         self.ask(call, Some(("offer", &offer)))
     }
 
+    /// Calls a user whose last call is about to end.
+    pub async fn call_again(&mut self, name: &str) -> Value {
+        let begin = Instant::now();
+        loop {
+            let answer = self.call(name).await;
+            if answer["result"]["reason"] != "User busy" {
+                return answer;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{answer}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Accepts the call of a user.
     pub async fn accept(&mut self, from: &str) {
         let incoming = self.until("incomingcall");

@@ -69,6 +69,15 @@ impl fmt::Debug for TextRooms {
     }
 }
 
+/// Reads what another node tells of a room, for the fuzz targets. What can be read is the same when
+/// it is written and read again.
+#[cfg(feature = "testing")]
+pub fn read_listing(bytes: &[u8]) {
+    if let Some(listing) = Listing::parse(bytes) {
+        assert_eq!(Listing::parse(&listing.to_value()), Some(listing));
+    }
+}
+
 fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
