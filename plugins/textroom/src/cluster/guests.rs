@@ -160,7 +160,7 @@ impl TextRooms {
             for (number, name) in members {
                 self.with_guest(node, number, |guest| guest.come_back(&found, &name));
             }
-            found.lock().tell_names(node);
+            found.lock().tell_all(node);
         }
     }
 }

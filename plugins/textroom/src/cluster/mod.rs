@@ -336,9 +336,11 @@ impl TextRooms {
             RoomMessage::Published {
                 room,
                 message,
-                joined,
-                gone,
-            } => lock(&self.0.visits).publish(node, &room, &message, (joined, gone)),
+                news,
+            } => lock(&self.0.visits).publish(node, &room, &message, news),
+            RoomMessage::History { room, texts } => {
+                lock(&self.0.visits).note_history(node, &room, texts);
+            }
             RoomMessage::Names { room, names } => {
                 let Some(shared) = self.shared() else { return };
                 let Some(id) = shared.rooms.ids().parse(&room) else {

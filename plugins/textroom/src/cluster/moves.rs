@@ -114,6 +114,7 @@ impl TextRooms {
                 state.restore(Contact::Here(handle.clone()), name);
             }
         }
+        state.restore_history(&visited.history);
         let names = visited.names.unwrap_or_default();
         state.tell_gone(names.into_keys());
         drop(state);

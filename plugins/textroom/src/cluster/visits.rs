@@ -10,9 +10,11 @@ use tokio::sync::oneshot;
 
 use super::listing::Listing;
 use super::{TextRooms, lock};
-use crate::contact::{Name, NodeName, Presence, RoomMessage, send};
-use crate::room::Room;
+use crate::contact::{Name, News, NodeName, Presence, RoomMessage, send};
+use crate::room::{History, Room};
 
+/// The most messages of a history.
+const MAX_HISTORY: usize = 10_000;
 /// The most requests that wait for answers.
 const MAX_ASKS: usize = 10_000;
 
@@ -35,6 +37,7 @@ pub(super) struct Visited {
     pub(super) own: BTreeMap<u64, Name>,
     /// All members, once the home has told them: the display names by the names.
     pub(super) names: Option<BTreeMap<String, Option<String>>>,
+    pub(super) history: History,
 }
 
 /// A guest of this node that other nodes know.
@@ -157,17 +160,28 @@ impl Visits {
         }
     }
 
-    /// Sends a message of a home to all members of a room, and notes who has joined or is gone.
-    pub(super) fn publish(
-        &mut self,
-        home: &NodeName,
-        room: &str,
-        message: &str,
-        (joined, gone): (Option<Name>, Option<String>),
-    ) {
+    /// Takes the history of a room.
+    pub(super) fn note_history(&mut self, home: &NodeName, room: &str, texts: Vec<String>) {
+        if let Some(visited) = self.rooms.get_mut(room).filter(|it| it.home == *home) {
+            visited.history = History::new(MAX_HISTORY);
+            for text in texts {
+                visited.history.push(text);
+            }
+        }
+    }
+
+    /// Sends a message of a home to all members of a room, and notes what it changes.
+    pub(super) fn publish(&mut self, home: &NodeName, room: &str, message: &str, news: News) {
         let Some(visited) = self.rooms.get_mut(room).filter(|it| it.home == *home) else {
             return;
         };
+        let News { joined, gone, kept } = news;
+        if let Some(kept) = kept {
+            visited.history.push(match kept.is_empty() {
+                true => message.to_owned(),
+                false => kept,
+            });
+        }
         if let Some(names) = &mut visited.names {
             if let Some(Name { username, display }) = joined {
                 names.insert(username, display);
@@ -294,6 +308,7 @@ impl Visited {
             listing: None,
             own: BTreeMap::new(),
             names: None,
+            history: History::new(MAX_HISTORY),
         }
     }
 

@@ -43,13 +43,11 @@ pub(crate) enum RoomMessage {
     Published {
         room: String,
         message: String,
-        /// Who has joined by it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        joined: Option<Name>,
-        /// Who is gone by it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        gone: Option<String>,
+        #[serde(flatten)]
+        news: News,
     },
+    /// To a node with members of a room: the history.
+    History { room: String, texts: Vec<String> },
     /// To a node with members of a room: all members.
     Names { room: String, names: Vec<Name> },
     /// To a guest's node: the answer to [`RoomMessage::Asked`].
@@ -61,6 +59,20 @@ pub(crate) enum RoomMessage {
     /// A message of a later version.
     #[serde(other)]
     Later,
+}
+
+/// What a message to all members changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct News {
+    /// Who has joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) joined: Option<Name>,
+    /// Who is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gone: Option<String>,
+    /// What is added to the history. Empty means the message itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kept: Option<String>,
 }
 
 /// A member as others see it.
@@ -177,8 +189,14 @@ mod tests {
             RoomMessage::Published {
                 room: room(),
                 message: "\u{0}".to_owned(),
-                joined: Some(name("ada")),
-                gone: None,
+                news: News {
+                    joined: Some(name("ada")),
+                    ..News::default()
+                },
+            },
+            RoomMessage::History {
+                room: room(),
+                texts: vec!["{}".to_owned()],
             },
             RoomMessage::Reset,
         ] {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portunus_core::media::{DataMessage, DataPayload};
 use portunus_core::{Handle, HandleId};
 
-pub(crate) use message::{FarAsker, Name, Presence, RoomMessage};
+pub(crate) use message::{FarAsker, Name, News, Presence, RoomMessage};
 pub(crate) use outbox::Outbox;
 
 /// The name of a node.
@@ -97,6 +97,27 @@ impl Contact {
         self.send_all(std::iter::once(text));
     }
 
+    /// Sends a message to all members of a room at the node of the client.
+    pub(crate) fn publish(&self, room: &str, message: &str, news: &News) {
+        if let Contact::There(far) = self {
+            far.tell(&RoomMessage::Published {
+                room: room.to_owned(),
+                message: message.to_owned(),
+                news: news.clone(),
+            });
+        }
+    }
+
+    /// Tells the node of the client the history of a room.
+    pub(crate) fn tell_history<'a>(&self, room: &str, texts: impl Iterator<Item = &'a str>) {
+        if let Contact::There(far) = self {
+            far.tell(&RoomMessage::History {
+                room: room.to_owned(),
+                texts: texts.map(str::to_owned).collect(),
+            });
+        }
+    }
+
     /// Tells the node of the client all members of a room.
     pub(crate) fn tell_names(&self, room: &str, names: Vec<Name>) {
         if let Contact::There(far) = self {
@@ -124,24 +145,6 @@ impl Contact {
                 guest: far.guest,
             });
         }
-    }
-}
-
-/// Sends a message to all members of a room at the node of one of them. `joined` and `gone` are the
-/// member who has joined by it, and the name of who is gone by it.
-pub(crate) fn tell_node(
-    contact: &Contact,
-    room: &str,
-    text: &str,
-    (joined, gone): (Option<Name>, Option<String>),
-) {
-    if let Contact::There(far) = contact {
-        far.tell(&RoomMessage::Published {
-            room: room.to_owned(),
-            message: text.to_owned(),
-            joined,
-            gone,
-        });
     }
 }
 

@@ -5,22 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use portunus_core::Object;
 use serde_json::Value;
 
-use crate::contact::{Contact, ContactId, Name, NodeName, send, tell_node};
+use crate::contact::{Contact, ContactId, Name, News, NodeName, send};
 
 /// A member.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) contact: Contact,
     pub(super) name: Name,
-}
-
-/// The change of the members that a message is about, for nodes with members of the room.
-#[derive(Debug, Clone, Default)]
-pub(super) struct News {
-    /// Who has joined.
-    pub(super) joined: Option<Name>,
-    /// Who is gone.
-    pub(super) gone: Option<String>,
 }
 
 impl Member {
@@ -121,8 +112,7 @@ impl Members {
         }
         for (node, (_, contact)) in &self.by_node {
             if except != Some(node) {
-                let news = (news.joined.clone(), news.gone.clone());
-                tell_node(contact, room, text, news);
+                contact.publish(room, text, news);
             }
         }
     }

@@ -14,13 +14,14 @@ use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::contact::{Contact, ContactId, Name, send};
+use crate::contact::{Contact, ContactId, Name, News, send};
 use crate::options::{OPTIONS, RoomOptions};
 use crate::post::Outlet;
 use crate::refusal::Refusal;
 use crate::tally::Tally;
-use history::History;
-use members::{Member, Members, News};
+use members::{Member, Members};
+
+pub(crate) use history::History;
 
 /// Bytes of the longest message that data channels take, in either direction.
 pub(crate) const LONGEST: usize = 256 << 10;
@@ -251,13 +252,14 @@ impl RoomState {
         contact.entered(&room, &name);
         if is_first_of_node {
             contact.tell_names(&room, self.members.names());
+            self.tell_history(contact);
         }
         if join.history.unwrap_or(true) {
             contact.send_all(self.history.iter());
         }
         let news = News {
             joined: Some(name),
-            gone: None,
+            ..News::default()
         };
         self.send(self.message("join").with_all(seen.clone()), &news);
         if way == Way::Channel {
@@ -291,8 +293,8 @@ impl RoomState {
 
     fn send_leave(&self, username: &str) {
         let news = News {
-            joined: None,
             gone: Some(username.to_owned()),
+            ..News::default()
         };
         self.send(self.message("leave").with("username", username), &news);
     }
@@ -368,9 +370,15 @@ impl RoomState {
     fn publish(&mut self, event: Object, remembered: Object) -> Result<(), Refusal> {
         let event = self.text(event);
         check_fits(&event)?;
-        self.send_text(&event, &News::default());
-        if self.history.is_kept() {
-            let remembered = self.text(remembered);
+        let remembered = self.history.is_kept().then(|| self.text(remembered));
+        let is_same = |kept: &String| *kept == event;
+        let kept = remembered.clone();
+        let news = News {
+            kept: kept.map(|kept| if is_same(&kept) { String::new() } else { kept }),
+            ..News::default()
+        };
+        self.send_text(&event, &news);
+        if let Some(remembered) = remembered {
             self.history.push(remembered);
         }
         if let Some(outlet) = &self.outlet {
@@ -390,14 +398,21 @@ impl RoomState {
         let contact = member.contact.clone();
         let event = self.message("kicked").with("username", username);
         let news = News {
-            joined: None,
             gone: Some(username.to_owned()),
+            ..News::default()
         };
         self.send(event.clone(), &news);
         self.members.remove(&contact.id());
         contact.left(&self.id.to_string());
         self.notify(by, || event.into());
         Ok(())
+    }
+
+    /// Tells the node of a member the history, if there is one.
+    fn tell_history(&self, member: &Contact) {
+        if self.history.is_kept() {
+            member.tell_history(&self.id.to_string(), self.history.iter());
+        }
     }
 
     fn send(&self, event: Object, news: &News) {

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use portunus_core::Handle;
 use portunus_resources::RoomContent;
 
-use super::members::{Member, News};
-use super::RoomState;
-use crate::contact::{Contact, ContactId, Name, NodeName};
+use super::members::Member;
+use super::{History, RoomState};
+use crate::contact::{Contact, ContactId, Name, News, NodeName};
 
 impl RoomState {
     /// Takes a member of this node back, which was one at another node. Nobody is told, since the
@@ -78,7 +78,7 @@ impl RoomState {
         contact.entered(&room, name);
         let news = News {
             joined: Some(name.clone()),
-            gone: None,
+            ..News::default()
         };
         // Its node tells its own members, by all names.
         let text = self.text(event);
@@ -86,13 +86,21 @@ impl RoomState {
         true
     }
 
-    /// Tells a node with members all names.
-    pub(crate) fn tell_names(&self, node: &NodeName) {
+    /// Takes the history that it had at another node.
+    pub(crate) fn restore_history(&mut self, history: &History) {
+        for message in history.iter() {
+            self.history.push(message.to_owned());
+        }
+    }
+
+    /// Tells a node with members all names, and the history.
+    pub(crate) fn tell_all(&self, node: &NodeName) {
         let mut members = self.members.iter();
         let of_node = members.find(|member| member.contact.node() == Some(node));
         if let Some(member) = of_node {
             let room = self.id.to_string();
             member.contact.tell_names(&room, self.members.names());
+            self.tell_history(&member.contact);
         }
     }
 

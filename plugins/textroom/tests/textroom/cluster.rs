@@ -191,10 +191,13 @@ async fn who_is_gone_at_one_node_leaves_at_the_other_one() {
 #[tokio::test]
 async fn a_room_goes_on_without_its_home_and_is_one_room_again_later() {
     let mut pair = Pair::new();
-    pair.create(json!({ "pin": "4321" })).await;
+    pair.create(json!({ "pin": "4321", "history": 5 })).await;
     let mut al = pair.member(0, "al", "4321").await;
     let mut bo = pair.member(1, "bo", "4321").await;
     let mut cy = pair.member(1, "cy", "4321").await;
+    let here = &pair.worlds[0];
+    al.say(here, "of the home").await;
+    bo.say(&pair.worlds[1], "of the other node").await;
     for (guest, node) in [(&mut al, 0), (&mut bo, 1), (&mut cy, 1)] {
         guest.skip(&pair.worlds[node]).await;
     }
@@ -209,6 +212,15 @@ async fn a_room_goes_on_without_its_home_and_is_one_room_again_later() {
     let mut dan = pair.worlds[1].guest().await;
     let wrong = json!({ "username": "dan", "pin": "0000" });
     assert_eq!(code(&dan.join(&pair.worlds[1], wrong).await), 419);
+    let right = json!({ "username": "dan", "pin": "4321" });
+    let (_, before) = dan.ask(&pair.worlds[1], "join", right).await;
+    let texts = before.iter().filter_map(|it| it["text"].as_str());
+    let texts: Vec<&str> = texts.collect();
+    assert_eq!(texts, ["of the home", "of the other node", "just us"]);
+    dan.client.on_handle("detach", json!({})).await;
+    for (guest, node) in [(&mut bo, 1), (&mut cy, 1)] {
+        guest.skip(&pair.worlds[node]).await;
+    }
 
     pair.connect();
     for_all(&mut al, &pair.worlds[0], "join").await;
