@@ -112,7 +112,7 @@ impl End<'_> {
     /// Returns the text of a request.
     const fn request(&self) -> Option<&str> {
         match self {
-            End::Request(reason) => Some(reason),
+            End::Request(reason) => Some(*reason),
             End::Gone => None,
         }
     }
