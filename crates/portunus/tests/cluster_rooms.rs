@@ -171,7 +171,10 @@ async fn messages_of_data_channels_reach_those_who_receive_them_at_the_other_nod
     let [a, b] = [0, 1].map(|index| site.nodes[index].api());
     let mut ada = Guest::writer(a, ROOM, 11).await;
     let (_bob, joined) = Guest::listener(b, ROOM, 22).await;
-    assert_eq!(joined["publishers"][0]["streams"][2]["type"], "data", "{joined}");
+    assert_eq!(
+        joined["publishers"][0]["streams"][2]["type"], "data",
+        "{joined}"
+    );
     let mut viewer = Guest::viewer(b, ROOM, 11).await;
     viewer.read(&mut ada, "11", "first").await;
     // The media of the same publisher is not in its way.

@@ -72,14 +72,30 @@ async fn a_room_that_was_made_at_one_node_is_joined_at_the_other_one() {
     // Its home checks the PIN and the name.
     let join = |name: &str, pin: &str| json!({ "room": 777, "username": name, "pin": pin });
     let mut ada = Writer::new(a).await;
-    assert_eq!(ada.ask("join", join("ada", "4321")).await["textroom"], "success");
+    assert_eq!(
+        ada.ask("join", join("ada", "4321")).await["textroom"],
+        "success"
+    );
     let announce = json!({ "room": 777, "text": "welcome", "secret": "s3cret" });
-    assert_eq!(ada.ask("announcement", announce).await["textroom"], "success");
+    assert_eq!(
+        ada.ask("announcement", announce).await["textroom"],
+        "success"
+    );
     let mut bob = Writer::new(b).await;
-    assert_eq!(bob.ask("join", join("bob", "0000")).await["error_code"], 419);
-    assert_eq!(bob.ask("join", join("ada", "4321")).await["error_code"], 420);
+    assert_eq!(
+        bob.ask("join", join("bob", "0000")).await["error_code"],
+        419
+    );
+    assert_eq!(
+        bob.ask("join", join("ada", "4321")).await["error_code"],
+        420
+    );
     let joined = bob.ask("join", join("bob", "4321")).await;
-    assert_eq!(joined["participants"], json!([{ "username": "ada" }]), "{joined}");
+    assert_eq!(
+        joined["participants"],
+        json!([{ "username": "ada" }]),
+        "{joined}"
+    );
     // It has its history, its own join, and the others learn of it.
     bob.until(|text| text["textroom"] == "announcement" && text["text"] == "welcome")
         .await;
@@ -91,10 +107,16 @@ async fn a_room_that_was_made_at_one_node_is_joined_at_the_other_one() {
     assert_eq!(bob.ask("message", say("hi")).await["textroom"], "success");
     assert_eq!(ada.until(says("hi")).await["from"], "bob");
     bob.until(says("hi")).await;
-    assert_eq!(ada.ask("message", say("hello")).await["textroom"], "success");
+    assert_eq!(
+        ada.ask("message", say("hello")).await["textroom"],
+        "success"
+    );
     assert_eq!(bob.until(says("hello")).await["from"], "ada");
     let mut cy = Writer::new(b).await;
-    assert_eq!(cy.ask("join", join("cy", "4321")).await["textroom"], "success");
+    assert_eq!(
+        cy.ask("join", join("cy", "4321")).await["textroom"],
+        "success"
+    );
     cy.until(says("hello")).await;
     let whisper = json!({ "room": 777, "text": "psst", "tos": ["bob", "eve"] });
     let sent = ada.ask("message", whisper).await;
@@ -124,9 +146,7 @@ async fn a_room_that_was_made_at_one_node_is_joined_at_the_other_one() {
     until_listed(b, 777, |room| room["num_participants"] == 3);
 
     // Moderators at the node that is not the home.
-    let edit = |secret: &str| {
-        json!({ "request": "edit", "room": 777, "secret": secret, "new_description": "Attic" })
-    };
+    let edit = |secret: &str| json!({ "request": "edit", "room": 777, "secret": secret, "new_description": "Attic" });
     assert_eq!(ask(&elsewhere, edit("guess"))["error_code"], 419);
     assert_eq!(ask(&elsewhere, edit("s3cret"))["textroom"], "edited");
     until_listed(a, 777, |room| room["description"] == "Attic");
@@ -138,12 +158,24 @@ async fn a_room_that_was_made_at_one_node_is_joined_at_the_other_one() {
     cy.until(is("kicked", "cy")).await;
     assert_eq!(cy.ask("message", say("?")).await["error_code"], 422);
     // Who leaves, or is gone, at one node leaves at the other one.
-    assert_eq!(bob.ask("leave", json!({ "room": 777 })).await["textroom"], "success");
+    assert_eq!(
+        bob.ask("leave", json!({ "room": 777 })).await["textroom"],
+        "success"
+    );
     ada.until(is("leave", "bob")).await;
-    assert_eq!(bob.ask("join", join("bob", "4321")).await["textroom"], "success");
+    assert_eq!(
+        bob.ask("join", join("bob", "4321")).await["textroom"],
+        "success"
+    );
     ada.until(is("join", "bob")).await;
-    assert_eq!(cy.ask("join", join("cy", "4321")).await["textroom"], "success");
-    server::post(&cy.handle, &json!({ "janus": "detach", "transaction": "d" }));
+    assert_eq!(
+        cy.ask("join", join("cy", "4321")).await["textroom"],
+        "success"
+    );
+    server::post(
+        &cy.handle,
+        &json!({ "janus": "detach", "transaction": "d" }),
+    );
     ada.until(is("leave", "cy")).await;
     let destroy = json!({ "request": "destroy", "room": 777, "secret": "s3cret" });
     let destroyed = ask(&elsewhere, destroy);
@@ -168,7 +200,10 @@ async fn who_was_at_a_dead_node_leaves_and_the_others_go_on() {
     assert_eq!(ask(&attach_to(&a, PACKAGE), made)["textroom"], "created");
     until_listed(&b, 777, |_| true);
     let join = |name: &str, pin: &str| json!({ "room": 777, "username": name, "pin": pin });
-    assert_eq!(bob.ask("join", join("bo", "4321")).await["textroom"], "success");
+    assert_eq!(
+        bob.ask("join", join("bo", "4321")).await["textroom"],
+        "success"
+    );
 
     // A connection that is silent for a moment loses nobody.
     let process = &site.nodes[0].running.as_ref().unwrap().0;
@@ -176,7 +211,10 @@ async fn who_was_at_a_dead_node_leaves_and_the_others_go_on() {
     bob.peer.run_for(Duration::from_millis(1_000)).await;
     server::signal(process, "-CONT");
     let say = |room: u64, text: &str| json!({ "room": room, "text": text });
-    assert_eq!(bob.ask("message", say(ROOM, "still here")).await["textroom"], "success");
+    assert_eq!(
+        bob.ask("message", say(ROOM, "still here")).await["textroom"],
+        "success"
+    );
     ada.until(says("still here")).await;
     assert!(!bob.has(|text| text["textroom"] == "leave"));
 
@@ -188,16 +226,29 @@ async fn who_was_at_a_dead_node_leaves_and_the_others_go_on() {
     println!("somebody at a dead node is gone after {took:?}");
     assert!(took < Duration::from_secs(10));
     cy.until(is("leave", "ada")).await;
-    assert_eq!(bob.ask("message", say(ROOM, "just us")).await["textroom"], "success");
+    assert_eq!(
+        bob.ask("message", say(ROOM, "just us")).await["textroom"],
+        "success"
+    );
     cy.until(says("just us")).await;
     assert!(!bob.has(is("leave", "cy")) && !bob.has(is("leave", "bob")));
     let people = json!({ "request": "listparticipants", "room": ROOM });
     let people = ask(&attach_to(&b, PACKAGE), people);
-    assert_eq!(people["participants"].as_array().unwrap().len(), 2, "{people}");
+    assert_eq!(
+        people["participants"].as_array().unwrap().len(),
+        2,
+        "{people}"
+    );
     // The room of the dead node has its PIN here, too.
     let mut eve = Writer::new(&b).await;
-    assert_eq!(eve.ask("join", join("eve", "0000")).await["error_code"], 419);
-    assert_eq!(eve.ask("join", join("eve", "4321")).await["textroom"], "success");
+    assert_eq!(
+        eve.ask("join", join("eve", "0000")).await["error_code"],
+        419
+    );
+    assert_eq!(
+        eve.ask("join", join("eve", "4321")).await["textroom"],
+        "success"
+    );
     bob.until(is("join", "eve")).await;
 
     // It is started again, and finds the rooms where they are.
@@ -206,7 +257,10 @@ async fn who_was_at_a_dead_node_leaves_and_the_others_go_on() {
     until_listed(&a, ROOM, |room| room["num_participants"] == 2);
     let mut dan = Writer::member(&a, ROOM, "dan").await;
     bob.until(is("join", "dan")).await;
-    assert_eq!(dan.ask("message", say(ROOM, "back")).await["textroom"], "success");
+    assert_eq!(
+        dan.ask("message", say(ROOM, "back")).await["textroom"],
+        "success"
+    );
     assert_eq!(cy.until(says("back")).await["from"], "dan");
     // A node of members that are not at home there dies.
     let begin = Instant::now();

@@ -58,7 +58,10 @@ async fn users_at_two_nodes_call_each_other() {
     ada.accepted().await;
     bob.watch(&mut ada, 1).await;
     ada.watch(&mut bob, 2).await;
-    println!("a call between nodes has pictures on both sides after {:?}", begin.elapsed());
+    println!(
+        "a call between nodes has pictures on both sides after {:?}",
+        begin.elapsed()
+    );
     bob.read(&mut ada, "from ada").await;
     ada.read(&mut bob, "from bob").await;
     // Who has a call is busy for all nodes.
@@ -83,7 +86,10 @@ async fn users_at_two_nodes_call_each_other() {
     ada.ask(json!({ "request": "hangup" }), None);
     bob.until("hangup");
     // Who is gone is free, and its name too.
-    server::post(&eve.handle, &json!({ "janus": "detach", "transaction": "d" }));
+    server::post(
+        &eve.handle,
+        &json!({ "janus": "detach", "transaction": "d" }),
+    );
     until_listed(&mut ada, &["ada", "bob"]);
     let mut eve = Caller::new(a);
     let begin = Instant::now();

@@ -300,9 +300,8 @@ impl Guest {
     /// Notes that it is a member of a room, and forgets those that it has left.
     fn note_room(&mut self, room: &Arc<Room>) {
         let contact = self.contact.id();
-        let is_in = |it: Arc<Room>| {
-            !Arc::ptr_eq(&it, room) && it.lock().username(&contact).is_some()
-        };
+        let is_in =
+            |it: Arc<Room>| !Arc::ptr_eq(&it, room) && it.lock().username(&contact).is_some();
         self.rooms.retain(|it| it.upgrade().is_some_and(is_in));
         self.rooms.push(Arc::downgrade(room));
     }
@@ -355,7 +354,8 @@ impl Guest {
         }
         let most = LONGEST;
         let refusal = Refusal::LongAnswer { size, most }.to_object();
-        self.contact.send(&addressed(self.json(), refusal, transaction));
+        self.contact
+            .send(&addressed(self.json(), refusal, transaction));
     }
 
     fn json(&self) -> JsonForm {

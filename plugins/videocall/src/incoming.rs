@@ -155,9 +155,8 @@ impl VideoCalls {
                 for far in users.of_node(node) {
                     let call = users.get(far).and_then(|user| Some(user.far()?.call));
                     let accepted = is_accepted(users, far);
-                    let is_known = |(id, theirs): &(u64, bool)| {
-                        Some(*id) == call && *theirs == accepted
-                    };
+                    let is_known =
+                        |(id, theirs): &(u64, bool)| Some(*id) == call && *theirs == accepted;
                     if !calls.iter().any(is_known) {
                         users.end_far(far, None);
                     }

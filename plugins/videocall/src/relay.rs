@@ -133,9 +133,8 @@ fn pairs(from: &User, to: &Handle) -> Vec<Pair> {
         Line::There(far) => far.tracks().collect(),
     };
     let pairs = sources.into_iter().zip(&sinks.media);
-    let pairs = pairs.filter(|((_, kind, _), to)| {
-        *kind == to.kind && *kind != Kind::Data && !to.disabled
-    });
+    let pairs =
+        pairs.filter(|((_, kind, _), to)| *kind == to.kind && *kind != Kind::Data && !to.disabled);
     let pairs = pairs.filter_map(|((from, kind, source), to)| {
         Some(Pair {
             from,

@@ -7,7 +7,10 @@ pub fn read_call(bytes: &[u8]) {
     let Some(message) = CallMessage::parse(bytes) else {
         return;
     };
-    assert_eq!(CallMessage::parse(&message.to_bytes()).as_ref(), Some(&message));
+    assert_eq!(
+        CallMessage::parse(&message.to_bytes()).as_ref(),
+        Some(&message)
+    );
     match message {
         CallMessage::Invite { offer, .. } => drop(offer.description()),
         CallMessage::Data { message, .. } => drop(message.message()),

@@ -92,7 +92,9 @@ impl Side {
             return busy();
         };
         let jsep = offer_of(message)?;
-        let handle = other.handle().ok_or_else(|| Refusal::NoSuchUser(name.to_owned()))?;
+        let handle = other
+            .handle()
+            .ok_or_else(|| Refusal::NoSuchUser(name.to_owned()))?;
         let offer = match handle.offer(without_rids(&jsep.description), false) {
             Ok(offer) => offer.with_e2ee(jsep.e2ee),
             Err(JsepError::Closing) => return busy(),
@@ -107,7 +109,13 @@ impl Side {
         Ok(json!({ "event": "calling" }))
     }
 
-    pub(crate) fn begin_call(&self, users: &mut Users, callee: UserId, jsep: &Jsep, message: &Message) {
+    pub(crate) fn begin_call(
+        &self,
+        users: &mut Users,
+        callee: UserId,
+        jsep: &Jsep,
+        message: &Message,
+    ) {
         if let Some(me) = users.get_mut(self.id) {
             me.call.state = CallState::Calling(callee);
             me.call.e2ee = jsep.e2ee;

@@ -296,7 +296,10 @@ fn a_claimed_name_is_of_one_node_and_stays_there() {
     world.demand(2, Demand::Release(name.clone()));
     let id = world.hosts[owner].id.clone();
     for index in 0..3 {
-        assert_eq!(seen(&world, index), (Some(id.clone()), vec!["al".to_owned()]));
+        assert_eq!(
+            seen(&world, index),
+            (Some(id.clone()), vec!["al".to_owned()])
+        );
     }
     // Then it is free. A drained node claims for itself, too.
     world.demand(owner, Demand::Release(name.clone()));

@@ -60,7 +60,9 @@ async fn send(port: Port, key: HomeKey, rooms: TextRooms) {
     loop {
         let (node, message) = rooms.next_message().await;
         // The names of nodes are those that have told of rooms, or sent messages.
-        let Ok(node) = NodeId::new(&node) else { continue };
+        let Ok(node) = NodeId::new(&node) else {
+            continue;
+        };
         if let Err(error) = port.send(&node, &key, message).await {
             tracing::warn!(%node, %error, "cluster: a message about a text room is left out");
         }

@@ -110,7 +110,9 @@ impl Caller {
     pub fn list(&mut self) -> Vec<String> {
         let list = self.ask(json!({ "request": "list" }), None);
         let names = list["result"]["list"].as_array().unwrap().iter();
-        names.map(|name| name.as_str().unwrap().to_owned()).collect()
+        names
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Calls a user. Returns the data of the answer.

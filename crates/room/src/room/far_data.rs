@@ -27,7 +27,12 @@ impl State {
         let people = self.roster.iter().filter(|person| person.is_elsewhere());
         let wanted = people.filter(|person| {
             let data = self.far_data(person.id());
-            data.is_some() && self.subscriptions.data_receivers(person.id()).next().is_some()
+            data.is_some()
+                && self
+                    .subscriptions
+                    .data_receivers(person.id())
+                    .next()
+                    .is_some()
         });
         wanted.map(|person| person.id().clone()).collect()
     }

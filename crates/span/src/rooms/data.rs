@@ -7,9 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId};
-use portunus_media::{
-    DataPayload, MediaPlane, RouteOptions, SourceRef, Tap, TapOptions, Tapped,
-};
+use portunus_media::{DataPayload, MediaPlane, RouteOptions, SourceRef, Tap, TapOptions, Tapped};
 use portunus_room::{PersonId, State};
 use tokio::task::JoinHandle;
 

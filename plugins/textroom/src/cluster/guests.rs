@@ -125,7 +125,9 @@ impl TextRooms {
             return shared.manage(wanted, fields, asker);
         };
         let answer = self.with_guest(node, guest, |guest| guest.by_api(asked, fields, asker));
-        answer.unwrap_or(Err(Refusal::Unreachable)).map(Answer::from)
+        answer
+            .unwrap_or(Err(Refusal::Unreachable))
+            .map(Answer::from)
     }
 
     /// Takes which members another node has in rooms of this one.

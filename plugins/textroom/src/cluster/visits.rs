@@ -215,16 +215,13 @@ impl Visits {
         };
         let event = |what: &str, username: &str| {
             let event = Object::new().with("textroom", what);
-            event
-                .with("room", id.to_json())
-                .with("username", username)
+            event.with("room", id.to_json()).with("username", username)
         };
         let gone = before.keys().filter(|name| !names.contains_key(*name));
         let gone = gone.map(|name| event("leave", name));
         let new = names.iter().filter(|(name, _)| !before.contains_key(*name));
-        let new = new.map(|(name, display)| {
-            event("join", name).with_some("display", display.as_deref())
-        });
+        let new =
+            new.map(|(name, display)| event("join", name).with_some("display", display.as_deref()));
         for event in gone.chain(new) {
             self.send(&room, &json.text(&Value::from(event)));
         }

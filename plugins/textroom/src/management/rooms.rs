@@ -95,9 +95,12 @@ impl Shared {
     pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
         // An empty key counts as absent.
         let key = fields.text("admin_key")?;
-        let with_private = asker.is_administrator() || (self.rooms.has_admin_key() && key.is_some());
+        let with_private =
+            asker.is_administrator() || (self.rooms.has_admin_key() && key.is_some());
         let rooms = self.rooms.listed_with(key, asker.is_administrator())?;
-        let here = rooms.iter().filter(|room| self.cluster.home(&room.id).is_none());
+        let here = rooms
+            .iter()
+            .filter(|room| self.cluster.home(&room.id).is_none());
         let entry = |room: &Arc<Room>| {
             let id = Object::new().with("room", room.id.to_json());
             Value::from(id.with_all(room.lock().listed()))

@@ -347,7 +347,9 @@ impl RoomState {
                 Ok(Some(sent))
             }
             Addressees::All => {
-                let remembered = event.clone().with_some("display", author.name.display.clone());
+                let remembered = event
+                    .clone()
+                    .with_some("display", author.name.display.clone());
                 self.publish(event, remembered)?;
                 self.surroundings.tally.messages.add();
                 Ok(None)

@@ -158,7 +158,11 @@ async fn a_guest_of_another_node_is_a_member_like_any_other() {
     let kick = json!({ "request": "kick", "room": 1234, "username": "al", "secret": "no" });
     assert_eq!(code(&moderator.request(kick).await), 419);
     let (answer, _) = bo
-        .ask(there, "kick", json!({ "username": "al", "secret": "s3cret" }))
+        .ask(
+            there,
+            "kick",
+            json!({ "username": "al", "secret": "s3cret" }),
+        )
         .await;
     assert_eq!(answer["textroom"], "success");
     al.skip(&pair.worlds[0]).await;
@@ -169,7 +173,9 @@ async fn a_guest_of_another_node_is_a_member_like_any_other() {
     let destroyed = json!({ "textroom": "destroyed", "room": 1234 });
     assert_eq!(bo.next(there).await, destroyed);
     pair.share();
-    let (answer, _) = bo.ask(&pair.worlds[1], "message", json!({ "text": "?" })).await;
+    let (answer, _) = bo
+        .ask(&pair.worlds[1], "message", json!({ "text": "?" }))
+        .await;
     assert_eq!(code(&answer), 417);
 }
 

@@ -178,7 +178,11 @@ mod tests {
         video.add_codec(CodecName::Vp8, None, None);
         let mut description = Description::offer(OfferOptions {
             name: "Call".to_owned(),
-            media: vec![audio, video, MediaOffer::new(Kind::Data, Direction::SendRecv)],
+            media: vec![
+                audio,
+                video,
+                MediaOffer::new(Kind::Data, Direction::SendRecv),
+            ],
             ..OfferOptions::default()
         });
         description.media[1].bandwidth = Some(Bandwidth {
