@@ -269,3 +269,58 @@ async fn who_was_at_a_dead_node_leaves_and_the_others_go_on() {
     println!("and another one after {:?}", begin.elapsed());
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_nodes_are_one_room_again_after_its_home_has_died() {
+    let Some(mut site) = Site::start(&["a", "b", "c"]) else {
+        return;
+    };
+    let [a, b, c] = [0, 1, 2].map(|index| site.nodes[index].api().to_owned());
+    let made = json!({ "request": "create", "room": 777, "history": 5 });
+    assert_eq!(ask(&attach_to(&a, PACKAGE), made)["textroom"], "created");
+    until_listed(&b, 777, |_| true);
+    until_listed(&c, 777, |_| true);
+    let mut ada = Writer::member(&a, 777, "ada").await;
+    let mut bob = Writer::member(&b, 777, "bob").await;
+    let mut cy = Writer::member(&c, 777, "cy").await;
+    ada.until(is("join", "cy")).await;
+    bob.until(is("join", "cy")).await;
+    let say = |text: &str| json!({ "room": 777, "text": text });
+    assert_eq!(
+        cy.ask("message", say("before")).await["textroom"],
+        "success"
+    );
+    bob.until(says("before")).await;
+
+    let begin = Instant::now();
+    site.nodes[0].running = None;
+    bob.until(is("leave", "ada")).await;
+    cy.until(is("leave", "ada")).await;
+    println!(
+        "who was at the dead home is gone after {:?}",
+        begin.elapsed()
+    );
+    // Each of them has the room, until both know which one counts.
+    let mut number = 0;
+    loop {
+        number += 1;
+        let text = format!("after {number}");
+        assert_eq!(cy.ask("message", say(&text)).await["textroom"], "success");
+        bob.peer.run_for(Duration::from_millis(200)).await;
+        if bob.has(|message| message["text"] == text.as_str()) {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "two rooms of one id");
+    }
+    println!("and the others are one room after {:?}", begin.elapsed());
+    let people = json!({ "request": "listparticipants", "room": 777 });
+    for api in [&b, &c] {
+        let people = ask(&attach_to(api, PACKAGE), people.clone());
+        let count = people["participants"].as_array().map(Vec::len);
+        assert_eq!(count, Some(2), "{people}");
+    }
+    // The history is there, too.
+    let mut dan = Writer::member(&c, 777, "dan").await;
+    dan.until(says("before")).await;
+    bob.until(is("join", "dan")).await;
+}
