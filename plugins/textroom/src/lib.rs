@@ -22,7 +22,7 @@ mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use cluster::{OwnRoom, TextRooms};
+pub use cluster::TextRooms;
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};
 pub use plugin::TextRoom;
 pub use portunus_resources::{Id, RoomProblem, SavedError};

@@ -1,4 +1,4 @@
-//! The rooms of the other nodes, as the directory of the cluster has them.
+//! The rooms of the other nodes, as these tell them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,21 +45,19 @@ impl Listing {
         }
     }
 
-    /// Returns it as an item of the directory.
-    pub(super) fn to_value(&self) -> Vec<u8> {
-        let value = json!({
+    /// Returns it as JSON.
+    pub(super) fn to_value(&self) -> Value {
+        json!({
             "since": self.origin.since,
             "shared": self.origin.is_shared,
             "options": self.options.to_section(),
             "tokens": self.checks_tokens,
             "members": self.members,
-        });
-        value.to_string().into_bytes()
+        })
     }
 
-    /// Reads an item of the directory. Returns `None` if it is malformed.
-    pub(super) fn parse(value: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(value).ok()?;
+    /// Reads it. Returns `None` if it is malformed.
+    pub(super) fn parse(value: &Value) -> Option<Self> {
         let is = |name: &str| value.get(name).and_then(Value::as_bool);
         let number = |name: &str| value.get(name).and_then(Value::as_u64);
         let options = value.get("options")?.as_object()?;
@@ -122,11 +120,16 @@ impl Listings {
         }
     }
 
-    /// Removes all rooms of a node. Returns their ids.
-    pub(super) fn remove_node(&mut self, node: &str) -> Vec<String> {
+    /// Returns the ids of a node's rooms.
+    pub(super) fn of_node(&self, node: &str) -> Vec<String> {
         let rooms = self.by_room.iter();
         let of_node = rooms.filter(|(_, nodes)| nodes.contains_key(node));
-        let of_node: Vec<String> = of_node.map(|(room, _)| room.clone()).collect();
+        of_node.map(|(room, _)| room.clone()).collect()
+    }
+
+    /// Removes all rooms of a node. Returns their ids.
+    pub(super) fn remove_node(&mut self, node: &str) -> Vec<String> {
+        let of_node = self.of_node(node);
         for room in &of_node {
             self.remove(node, room);
         }
@@ -192,8 +195,12 @@ mod tests {
         let mut hall = listing(7);
         hall.options.access.pin = Some("4321".to_owned());
         assert_eq!(Listing::parse(&hall.to_value()), Some(hall));
-        for wrong in ["", "[]", "{}", r#"{"since":1,"options":{"history":-1}}"#] {
-            assert_eq!(Listing::parse(wrong.as_bytes()), None, "{wrong}");
+        for wrong in [
+            json!(null),
+            json!({}),
+            json!({ "since": 1, "options": { "history": -1 } }),
+        ] {
+            assert_eq!(Listing::parse(&wrong), None, "{wrong}");
         }
     }
 

@@ -122,6 +122,9 @@ impl TextRooms {
         for guest in visited.own.keys() {
             visits.come(*guest, Arc::downgrade(&room));
         }
+        drop(visits);
+        // Other nodes may have taken it, too.
+        self.tell_changed_rooms();
     }
 
     /// Ends rooms of lost nodes that nobody is in any more.

@@ -1,5 +1,7 @@
 //! Messages between two nodes about text rooms, as JSON.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use portunus_core::{ClientAddress, Right, Rights, TokenScope};
 use portunus_resources::{Asker, Maker};
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,14 @@ pub(crate) enum RoomMessage {
     Names { room: String, names: Vec<Name> },
     /// To a guest's node: the answer to [`RoomMessage::Asked`].
     Answered { ask: u64, answer: Value },
+    /// To all nodes: rooms of the sender that are new or have changed, and those that are gone.
+    Rooms {
+        rooms: BTreeMap<String, Value>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        gone: Vec<String>,
+    },
+    /// To a node whose connection is new: the ids of all rooms of the sender, which follow.
+    AllRooms { rooms: BTreeSet<String> },
     /// To a node with a room of the same id: the room was destroyed.
     Destroyed { room: String },
     /// Messages of the sender are lost, so the receiver tells which members it has.
@@ -197,6 +207,13 @@ mod tests {
             RoomMessage::History {
                 room: room(),
                 texts: vec!["{}".to_owned()],
+            },
+            RoomMessage::AllRooms {
+                rooms: [room()].into(),
+            },
+            RoomMessage::Rooms {
+                rooms: [(room(), Value::Null)].into(),
+                gone: vec![room()],
             },
             RoomMessage::Reset,
         ] {
