@@ -125,5 +125,7 @@ async fn a_call_ends_when_the_node_of_a_side_dies() {
         assert!(begin.elapsed() < PATIENCE, "the name stays taken");
         std::thread::sleep(Duration::from_millis(200));
     }
-    println!("its name is free after {:?}", begin.elapsed());
+    let took = begin.elapsed();
+    println!("its name is free after {took:?}");
+    assert!(took < Duration::from_secs(30));
 }

@@ -59,6 +59,8 @@ impl Sources for Nothing {
 #[derive(Debug)]
 struct Claim {
     since: Instant,
+    /// Whether a node has the name that cannot be reached. It may be dead.
+    is_elsewhere: bool,
     answer: oneshot::Sender<Result<(), ClaimError>>,
 }
 
@@ -133,8 +135,12 @@ impl Names {
                 return;
             }
         };
-        let since = Instant::now();
-        self.claims.insert(key.clone(), Claim { since, answer });
+        let claim = Claim {
+            since: Instant::now(),
+            is_elsewhere: false,
+            answer,
+        };
+        self.claims.insert(key.clone(), claim);
         self.port.claim(&key).await;
     }
 
@@ -145,14 +151,26 @@ impl Names {
             .extract_if(|_, claim| now.saturating_duration_since(claim.since) >= PATIENCE);
         for (key, claim) in late.collect::<Vec<_>>() {
             self.port.release(&key).await;
-            let reason = "the cluster does not answer".to_owned();
+            let refused = match claim.is_elsewhere {
+                true => ClaimError::Taken,
+                false => ClaimError::Unknown("the cluster does not answer".to_owned()),
+            };
             // The client may be gone.
-            let _ = claim.answer.send(Err(ClaimError::Unknown(reason)));
+            let _ = claim.answer.send(Err(refused));
         }
     }
 
     /// The cluster says where a name is.
     async fn home(&mut self, key: &HomeKey, place: &Place) {
+        if let Place::There { is_reachable, .. } = place
+            && !is_reachable
+        {
+            // If that node is dead, this one gets the name in time.
+            if let Some(claim) = self.claims.get_mut(key) {
+                claim.is_elsewhere = true;
+            }
+            return;
+        }
         let outcome = match place {
             Place::Here { .. } => Ok(()),
             Place::There { .. } => Err(ClaimError::Taken),
