@@ -59,6 +59,8 @@ pub(crate) struct Item {
 pub(crate) struct Entry {
     /// Whether the server has it open.
     pub(crate) is_open: bool,
+    /// Whether no other node can have it.
+    pub(crate) is_pinned: bool,
     pub(crate) role: Role,
     /// The write in flight.
     pub(crate) write: Option<Purpose>,
@@ -100,6 +102,7 @@ impl Entry {
     pub(crate) fn new(now: Instant) -> Self {
         Entry {
             is_open: false,
+            is_pinned: false,
             role: Role::Seeking,
             write: None,
             retry: None,

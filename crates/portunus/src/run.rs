@@ -23,7 +23,9 @@ use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
 use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
+use portunus_textroom::TextRooms;
 use portunus_turn::Turn;
+use portunus_videocall::VideoCalls;
 
 use crate::banner;
 use crate::cluster::{self, ClusterNode};
@@ -101,7 +103,8 @@ pub(crate) async fn run(
     let recorder = Recorder::new(config.recording.clone());
     let audio = AudioThreads::new(config.audio.clone(), media.clone(), recorder.clone());
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
-    let mountpoints = Mountpoints::default();
+    let (mountpoints, text_rooms) = (Mountpoints::default(), TextRooms::default());
+    let video_calls = VideoCalls::default();
     let audio_rooms = ClusterRooms::default();
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
@@ -123,6 +126,8 @@ pub(crate) async fn run(
                 .with(rooms.clone())
                 .with(mountpoints.clone())
                 .with(audio_rooms.clone())
+                .with(text_rooms.clone())
+                .with(video_calls.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -192,6 +197,8 @@ pub(crate) async fn run(
             rooms,
             mountpoints,
             audio_rooms,
+            text_rooms,
+            video_calls,
         })
     });
     if let Some(discovery) = discovery {

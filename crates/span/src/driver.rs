@@ -13,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::envelope::Envelope;
 use crate::exchange::{Action, Exchange};
+use crate::fragments::Fragments;
 use crate::link_message::LinkMessage;
 use crate::options::SpanOptions;
 use crate::port::{LINKS, PortEvent, THINGS};
@@ -28,6 +29,7 @@ pub(crate) struct Driver {
     kinds: HashMap<Kind, mpsc::Sender<PortEvent>>,
     options: SpanOptions,
     exchanges: HashMap<NodeId, Exchange>,
+    fragments: Fragments,
 }
 
 impl Driver {
@@ -43,6 +45,7 @@ impl Driver {
             kinds,
             options,
             exchanges: HashMap::new(),
+            fragments: Fragments::default(),
         }
     }
 
@@ -71,11 +74,21 @@ impl Driver {
 
     async fn cluster_event(&mut self, event: Event) {
         match event {
-            Event::NodeUp { node, .. } => self.exchange(&node, Exchange::node_up).await,
-            Event::NodeResumed { node } => self.exchange(&node, Exchange::node_resumed).await,
+            Event::NodeUp { node, .. } => {
+                self.fragments.forget(&node);
+                self.exchange(&node, Exchange::node_up).await;
+                self.tell_all(&PortEvent::Resumed { node }).await;
+            }
+            Event::NodeResumed { node } => {
+                self.fragments.forget(&node);
+                self.exchange(&node, Exchange::node_resumed).await;
+                self.tell_all(&PortEvent::Resumed { node }).await;
+            }
             Event::NodeLost { node } => {
+                self.fragments.forget(&node);
                 self.exchange(&node, |it, _| it.node_lost()).await;
                 self.exchanges.remove(&node);
+                self.tell_all(&PortEvent::Lost { node }).await;
             }
             Event::Direct {
                 from,
@@ -90,14 +103,7 @@ impl Driver {
                 channel: THINGS,
                 payload,
             } => match Envelope::parse(payload) {
-                Ok(Envelope { key, body }) => {
-                    let event = PortEvent::Message {
-                        key: key.clone(),
-                        from,
-                        body,
-                    };
-                    self.tell(&key, event).await;
-                }
+                Ok(envelope) => self.envelope(from, envelope).await,
                 Err(error) => tracing::warn!(node = %from, %error, "cluster: skipped"),
             },
             Event::Item {
@@ -135,6 +141,23 @@ impl Driver {
         }
     }
 
+    /// Takes a message about a thing, or a part of one.
+    async fn envelope(&mut self, from: NodeId, envelope: Envelope) {
+        let key = envelope.key.clone();
+        match self.fragments.take(&from, envelope) {
+            Ok(Some(body)) => {
+                let event = PortEvent::Message {
+                    key: key.clone(),
+                    from,
+                    body,
+                };
+                self.tell(&key, event).await;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(node = %from, %error, "cluster: skipped"),
+        }
+    }
+
     /// Calls the exchange with a node, and does what follows from it.
     async fn exchange(&mut self, node: &NodeId, call: impl FnOnce(&mut Exchange, Instant)) {
         let is_opener = self.cluster.id() < node;
@@ -165,11 +188,8 @@ impl Driver {
                 let (id, far) = relays.connect(&FarNodeOptions { link, max_bps });
                 self.crossings.add_node(node.clone(), id, far);
                 tracing::info!(%node, "cluster: a media link is up");
-                for kind in self.kinds.values() {
-                    let node = node.clone();
-                    // A kind that has ended needs nothing.
-                    let _ = kind.send(PortEvent::Linked { node }).await;
-                }
+                let node = node.clone();
+                self.tell_all(&PortEvent::Linked { node }).await;
             }
             Action::Resume => {
                 if let Some(id) = self.crossings.node(node) {
@@ -250,6 +270,13 @@ impl Driver {
     async fn tell(&self, key: &HomeKey, event: PortEvent) {
         let kind = self.kinds.keys().find(|kind| **kind == key.kind());
         self.tell_kind(kind.copied(), event).await;
+    }
+
+    async fn tell_all(&self, event: &PortEvent) {
+        for kind in self.kinds.values() {
+            // A kind that has ended needs nothing.
+            let _ = kind.send(event.clone()).await;
+        }
     }
 
     async fn tell_kind(&self, kind: Option<Kind>, event: PortEvent) {

@@ -4,13 +4,26 @@ use bytes::Bytes;
 use portunus_cluster::{HomeKey, KeyError};
 use prost::Message;
 
-/// A message about a thing.
+/// A message about a thing, or a part of a long one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Envelope {
     /// The thing.
     pub(crate) key: HomeKey,
     /// The content, which the kind understands.
     pub(crate) body: Bytes,
+    /// Which part it is, if it is one.
+    pub(crate) part: Option<Part>,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The number of the message. A node uses none twice on one connection.
+    pub(crate) message: u64,
+    /// The number of the part, from 0.
+    pub(crate) index: u32,
+    /// Whether it is the last one.
+    pub(crate) is_last: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -19,6 +32,18 @@ struct Parts {
     key: String,
     #[prost(bytes = "bytes", tag = "2")]
     body: Bytes,
+    #[prost(message, optional, tag = "3")]
+    part: Option<PartOf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct PartOf {
+    #[prost(uint64, tag = "1")]
+    message: u64,
+    #[prost(uint32, tag = "2")]
+    index: u32,
+    #[prost(bool, tag = "3")]
+    is_last: bool,
 }
 
 /// A message cannot be read.
@@ -35,9 +60,14 @@ pub(crate) enum EnvelopeError {
 impl Envelope {
     /// Reads a message.
     pub(crate) fn parse(bytes: Bytes) -> Result<Self, EnvelopeError> {
-        let Parts { key, body } = Parts::decode(bytes)?;
+        let Parts { key, body, part } = Parts::decode(bytes)?;
         let key = HomeKey::parse(&key)?;
-        Ok(Envelope { key, body })
+        let part = part.map(|part| Part {
+            message: part.message,
+            index: part.index,
+            is_last: part.is_last,
+        });
+        Ok(Envelope { key, body, part })
     }
 
     /// Returns the bytes.
@@ -45,6 +75,11 @@ impl Envelope {
         let parts = Parts {
             key: self.key.as_str().to_owned(),
             body: self.body.clone(),
+            part: self.part.map(|part| PartOf {
+                message: part.message,
+                index: part.index,
+                is_last: part.is_last,
+            }),
         };
         parts.encode_to_vec().into()
     }
@@ -57,12 +92,20 @@ mod tests {
 
     #[test]
     fn an_envelope_is_the_same_when_it_was_written_and_read() {
-        let envelope = Envelope {
+        let part = Part {
+            message: 7,
+            index: 0,
+            is_last: true,
+        };
+        let envelope = |part| Envelope {
             key: HomeKey::new("room.videoroom", "1234").unwrap(),
             body: Bytes::from_static(&[0, 255]),
+            part,
         };
-        let bytes = envelope.to_bytes();
-        assert_eq!(Envelope::parse(bytes.clone()).unwrap(), envelope);
+        for envelope in [envelope(None), envelope(Some(part))] {
+            assert_eq!(Envelope::parse(envelope.to_bytes()).unwrap(), envelope);
+        }
+        let bytes = envelope(None).to_bytes();
         assert!(Envelope::parse(bytes.slice(..5)).is_err());
         assert!(Envelope::parse(Bytes::new()).is_err());
     }

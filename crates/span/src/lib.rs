@@ -19,6 +19,7 @@ mod driver;
 mod envelope;
 mod exchange;
 mod figures;
+mod fragments;
 mod link_message;
 mod options;
 mod port;

@@ -1,21 +1,25 @@
 //! What a kind of thing has of the cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use portunus_cluster::{Cluster, Demand, HomeKey, KeyError, NodeId, Place};
 use portunus_media::{IngestId, SourceRef};
 use portunus_relay::{Offer, SourceDescription, SourceId, Sources};
 
-use crate::envelope::Envelope;
+use crate::fragments::{self, split};
 use crate::sources::{Crossings, Kind, NodeSources};
 
 /// The channel of messages about media links, and that of messages about things.
 pub(crate) const LINKS: u32 = 1;
 pub(crate) const THINGS: u32 = 2;
 
-/// The longest value of an item, and the longest message, in bytes.
+/// The longest value of an item in bytes.
 const LONGEST: usize = 61_440;
+
+/// Numbers the messages of this process that are sent in parts.
+static MESSAGES: AtomicU64 = AtomicU64::new(0);
 
 /// The way of a kind of thing to the other nodes; cheap to clone.
 #[derive(Debug, Clone)]
@@ -29,7 +33,7 @@ pub struct Port {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
     /// It is too long.
-    #[error("{0} bytes are too long for the cluster: 61,440 at most")]
+    #[error("{0} bytes are too long for the cluster: 61,440 at most, and 8 MiB for messages")]
     Long(usize),
 }
 
@@ -72,6 +76,17 @@ pub enum PortEvent {
         from: NodeId,
         /// The content.
         body: Bytes,
+    },
+    /// There is a connection to a node, which there was not, or the connection was replaced: messages
+    /// of both may be missing.
+    Resumed {
+        /// The node.
+        node: NodeId,
+    },
+    /// A node is lost, after 3 s without a word, or has started anew.
+    Lost {
+        /// The node.
+        node: NodeId,
     },
     /// A media link with a node is up. Its sources have to be taken anew: the link before carried
     /// the former ones.
@@ -121,6 +136,22 @@ impl Port {
         self.cluster.has_home(key).await
     }
 
+    /// Returns the home of the thing, if it is this node or one that there is a link to.
+    pub async fn home_of(&self, key: &HomeKey) -> Option<NodeId> {
+        self.cluster.home_of(key).await
+    }
+
+    /// Returns the names of all things of this kind with such homes.
+    pub async fn names(&self) -> Vec<String> {
+        self.cluster.names_of(self.kind).await
+    }
+
+    /// As [`Port::open`], for a thing that only this node can have. It has to be released if another
+    /// node is its home already.
+    pub async fn claim(&self, key: &HomeKey) {
+        self.cluster.demand(Demand::Claim(key.clone())).await;
+    }
+
     /// The thing is used here: its items come, until it is released.
     pub async fn open(&self, key: &HomeKey) {
         self.cluster.demand(Demand::Open(key.clone())).await;
@@ -159,21 +190,21 @@ impl Port {
         self.cluster.demand(demand).await;
     }
 
-    /// Sends a message about a thing to a node. It is lost if there is no connection to it.
+    /// Sends a message about a thing to a node, of 8 MiB at most. It is lost if there is no
+    /// connection to it.
     pub async fn send(&self, to: &NodeId, key: &HomeKey, body: Bytes) -> Result<(), PortError> {
-        if body.len() > LONGEST {
+        if body.len() > fragments::LONGEST {
             return Err(PortError::Long(body.len()));
         }
-        let envelope = Envelope {
-            key: key.clone(),
-            body,
-        };
-        let demand = Demand::Direct {
-            to: to.clone(),
-            channel: THINGS,
-            payload: envelope.to_bytes(),
-        };
-        self.cluster.demand(demand).await;
+        let message = MESSAGES.fetch_add(1, Ordering::Relaxed);
+        for envelope in split(key, &body, message) {
+            let demand = Demand::Direct {
+                to: to.clone(),
+                channel: THINGS,
+                payload: envelope.to_bytes(),
+            };
+            self.cluster.demand(demand).await;
+        }
         Ok(())
     }
 

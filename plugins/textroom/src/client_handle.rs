@@ -112,9 +112,16 @@ impl PluginHandle for ClientHandle {
             self.handle.push(Some(&message.transaction), answer, offer);
             return Reply::Ack(None);
         }
-        match Asked::<Management>::named(name) {
-            Some(_) => reply(self.answer(name, fields, &asker)),
-            None => refuse(Refusal::UnknownRequest(name.to_owned())),
+        if Asked::<Management>::named(name).is_none() {
+            return refuse(Refusal::UnknownRequest(name.to_owned()));
+        }
+        let wanted = requested_name(fields, name).unwrap_or(name);
+        match self.shared.home(wanted, fields) {
+            Some(home) => match self.guest.ask(&home, fields, &asker) {
+                Ok(later) => Reply::Later(later),
+                Err(refusal) => Reply::Success(refusal.to_object().into()),
+            },
+            None => reply(self.answer(name, fields, &asker)),
         }
     }
 

@@ -4,17 +4,18 @@
 use std::sync::{Arc, Weak};
 
 use portunus_core::media::DataPayload;
-use portunus_core::{Asked, FieldError, Fields, Handle, JsonForm, Object};
+use portunus_core::{Asked, FieldError, Fields, Handle, JsonForm, Later, Object};
 use portunus_resources::Asker;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use crate::contact::{Contact, Name, NodeName};
 use crate::management::success;
-use crate::pace::Pace;
+use crate::pace::{Pace, Rate};
 use crate::refusal::Refusal;
 use crate::requests::Membership;
-use crate::room::{Addressees, Join, Joining, LONGEST, Room, Way, send};
+use crate::room::{Addressees, Join, Joining, LONGEST, Room, Way};
 use crate::shared::Shared;
 
 /// The limit of bytes of a name, which all others get.
@@ -24,10 +25,10 @@ const MAX_TEXT: usize = 4_096;
 /// The limit of bytes of a refused message that is parsed for its transaction.
 const MAX_REFUSED: usize = 4_096;
 
-/// A client as long as its handle is there.
+/// A client as long as its handle is there, at this node or at another one.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    handle: Handle,
+    contact: Contact,
     shared: Arc<Shared>,
     messages: Pace,
     bytes: Pace,
@@ -64,9 +65,21 @@ impl Guest {
     pub(crate) fn new(handle: &Handle, shared: Arc<Shared>) -> Self {
         let now = Instant::now();
         Guest {
-            handle: handle.clone(),
+            contact: Contact::Here(handle.clone()),
             messages: Pace::new(shared.intake.messages, now),
             bytes: Pace::new(shared.intake.bytes, now),
+            shared,
+            rooms: Vec::new(),
+        }
+    }
+
+    /// Returns a client of another node, which limits what it sends.
+    pub(crate) fn far(contact: Contact, shared: Arc<Shared>) -> Self {
+        let (now, limitless) = (Instant::now(), Rate { rate: 0, burst: 0 });
+        Guest {
+            contact,
+            messages: Pace::new(limitless, now),
+            bytes: Pace::new(limitless, now),
             shared,
             rooms: Vec::new(),
         }
@@ -104,9 +117,67 @@ impl Guest {
         let Ok(message) = serde_json::from_str(text) else {
             return self.shared.surroundings.tally.ignored.add();
         };
-        match Request::read(message) {
-            Ok(request) => self.answer(&request, asker),
-            Err(refusal) => self.send(refusal.to_object(), None),
+        let request = match Request::read(message) {
+            Ok(request) => request,
+            Err(refusal) => return self.send(refusal.to_object(), None),
+        };
+        let fields = Fields(&request.members);
+        let home = self.shared.home(&request.name, fields);
+        let Some(home) = home else {
+            return self.answer(&request, asker);
+        };
+        if let Err(refusal) = self.say_there(&home, &request, text, asker) {
+            self.send(refusal.to_object(), Some(&request.transaction));
+        }
+    }
+
+    /// Sends a request of the data channel to the home of its room.
+    fn say_there(
+        &self,
+        home: &NodeName,
+        request: &Request,
+        text: &str,
+        asker: &Asker,
+    ) -> Result<(), Refusal> {
+        check_texts(&request.members)?;
+        asker.check_scope(Fields(&request.members), "room", false)?;
+        if let Contact::Here(handle) = &self.contact {
+            self.shared.cluster.say(home, handle, text, asker);
+        }
+        Ok(())
+    }
+
+    /// Answers a message of the data channel at another node, which that node has let pass.
+    pub(crate) fn answer_text(&mut self, text: &str, asker: &Asker) {
+        if let Ok(message) = serde_json::from_str(text) {
+            match Request::read(message) {
+                Ok(request) => self.answer(&request, asker),
+                Err(refusal) => self.send(refusal.to_object(), None),
+            }
+        }
+    }
+
+    /// Has the home of a room answer a request by the API.
+    pub(crate) fn ask(
+        &mut self,
+        home: &NodeName,
+        fields: Fields<'_>,
+        asker: &Asker,
+    ) -> Result<Later, Refusal> {
+        check_texts(fields.0)?;
+        asker.check_scope(fields, "room", false)?;
+        let text = fields.0.get("text").and_then(Value::as_str);
+        if let Some(text) = text {
+            self.admit(text.len())?;
+        }
+        let (guest, request) = (self.contact.handle(), fields.0.clone());
+        Ok(self.shared.cluster.ask(home, guest, request, asker))
+    }
+
+    /// Takes a client of another node into a room that it was in elsewhere.
+    pub(crate) fn come_back(&mut self, room: &Arc<Room>, name: &Name) {
+        if room.lock().come_back(&self.contact, name) {
+            self.note_room(room);
         }
     }
 
@@ -114,8 +185,11 @@ impl Guest {
     pub(crate) fn go(&mut self) {
         for room in self.rooms.drain(..) {
             if let Some(room) = room.upgrade() {
-                room.lock().gone(self.handle.id());
+                room.lock().gone(&self.contact.id());
             }
+        }
+        if let Contact::Here(handle) = &self.contact {
+            self.shared.cluster.gone(handle);
         }
     }
 
@@ -124,11 +198,16 @@ impl Guest {
         let rooms = self.rooms.iter().filter_map(Weak::upgrade);
         let memberships = rooms.filter_map(|room| {
             let state = room.lock();
-            let username = state.username(self.handle.id())?;
+            let username = state.username(&self.contact.id())?;
             let membership = Object::new().with("room", room.id.to_json());
             Some(membership.with("username", username).into())
         });
-        memberships.collect()
+        let mut memberships: Vec<Value> = memberships.collect();
+        if let Contact::Here(handle) = &self.contact {
+            let elsewhere = self.shared.cluster.memberships(handle).into_iter();
+            memberships.extend(elsewhere.map(Value::from));
+        }
+        memberships
     }
 
     /// Counts a message of `size` bytes. Refuses it if it is too long or beyond the rate.
@@ -204,7 +283,7 @@ impl Guest {
             asker.check_scope(fields, "room", false)?;
             let room = shared.rooms.named(fields)?;
             let joining = Joining {
-                handle: &self.handle,
+                contact: &self.contact,
                 join,
                 way,
             };
@@ -213,17 +292,23 @@ impl Guest {
                 let answer = success().with("participants", participants);
                 addressed(json, answer, transaction)
             })?;
-            let id = self.handle.id();
-            let is_in = |room: Arc<Room>| room.lock().username(id).is_some();
-            self.rooms.retain(|room| room.upgrade().is_some_and(is_in));
-            self.rooms.push(Arc::downgrade(&room));
+            self.note_room(&room);
             Ok(success().with("participants", participants))
         })
     }
 
+    /// Notes that it is a member of a room, and forgets those that it has left.
+    fn note_room(&mut self, room: &Arc<Room>) {
+        let contact = self.contact.id();
+        let is_in =
+            |it: Arc<Room>| !Arc::ptr_eq(&it, room) && it.lock().username(&contact).is_some();
+        self.rooms.retain(|it| it.upgrade().is_some_and(is_in));
+        self.rooms.push(Arc::downgrade(room));
+    }
+
     fn leave(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
         let room = self.shared.rooms.named(fields)?;
-        room.lock().leave(self.handle.id())?;
+        room.lock().leave(&self.contact.id())?;
         Ok(success())
     }
 
@@ -237,7 +322,7 @@ impl Guest {
             (None, None) => Addressees::All,
         };
         let room = self.shared.rooms.named(fields)?;
-        let sent = room.lock().say(self.handle.id(), said.text, &to)?;
+        let sent = room.lock().say(&self.contact.id(), said.text, &to)?;
         Ok((success().with_some("sent", sent), said.ack.unwrap_or(true)))
     }
 
@@ -249,11 +334,11 @@ impl Guest {
         match self.shared.manage(&request.name, fields, asker)?.now() {
             Ok(answer) => self.send(answered(answer), Some(&request.transaction)),
             Err(later) => {
-                let (handle, json) = (self.handle.clone(), self.json());
+                let (contact, json) = (self.contact.clone(), self.json());
                 let transaction = request.transaction.clone();
                 tokio::spawn(async move {
                     let answer = answered(later.complete().await);
-                    send(&handle, &addressed(json, answer, Some(&transaction)));
+                    contact.send(&addressed(json, answer, Some(&transaction)));
                 });
             }
         }
@@ -265,11 +350,12 @@ impl Guest {
         let text = addressed(self.json(), answer, transaction);
         let size = text.len();
         if size <= LONGEST {
-            return send(&self.handle, &text);
+            return self.contact.send(&text);
         }
         let most = LONGEST;
         let refusal = Refusal::LongAnswer { size, most }.to_object();
-        send(&self.handle, &addressed(self.json(), refusal, transaction));
+        self.contact
+            .send(&addressed(self.json(), refusal, transaction));
     }
 
     fn json(&self) -> JsonForm {

@@ -4,10 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod client_handle;
+mod cluster;
 mod config;
+mod contact;
 mod guest;
 mod management;
 mod options;
+mod other_nodes;
 mod pace;
 mod plugin;
 mod post;
@@ -16,7 +19,10 @@ mod requests;
 mod room;
 mod shared;
 mod tally;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+pub use cluster::TextRooms;
 pub use config::{ConfiguredRoom, TextRoomConfig, rewrite_saved};
 pub use plugin::TextRoom;
 pub use portunus_resources::{Id, RoomProblem, SavedError};

@@ -12,12 +12,13 @@ use portunus_resources::{AllowedTokens, Asker, Maker, Reloadable, Resources, Sav
 use serde_json::Value;
 
 use crate::client_handle::ClientHandle;
+use crate::cluster::TextRooms;
 use crate::config::{ConfiguredRoom, TextRoomConfig};
 use crate::management::{reply, requested_name};
 use crate::post::{BackEnds, Reachable};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Negotiation};
-use crate::room::{Room, Surroundings};
+use crate::room::{Origin, Room, Surroundings};
 use crate::shared::Shared;
 use crate::tally::Tally;
 
@@ -33,11 +34,20 @@ impl TextRoom {
     /// Starts the plugin with the rooms of its configuration. Fails if the saved rooms cannot be
     /// read.
     pub fn new(config: TextRoomConfig) -> Result<Self, SavedError> {
-        Self::watched(config, &EventBus::default())
+        Self::clustered(config, TextRooms::default())
+    }
+
+    /// Starts the plugin with the rooms of a cluster.
+    pub fn clustered(config: TextRoomConfig, cluster: TextRooms) -> Result<Self, SavedError> {
+        Self::watched(config, &EventBus::default(), cluster)
     }
 
     /// Starts the plugin, with `events` for the observers of the server.
-    fn watched(config: TextRoomConfig, events: &EventBus) -> Result<Self, SavedError> {
+    fn watched(
+        config: TextRoomConfig,
+        events: &EventBus,
+        cluster: TextRooms,
+    ) -> Result<Self, SavedError> {
         let (keys, intake, patience) = (config.resource_keys(), config.intake(), config.patience());
         let TextRoomConfig {
             json,
@@ -62,6 +72,7 @@ impl TextRoom {
                 tally,
                 events: events.of_plugin(PACKAGE),
             },
+            cluster: Arc::new(cluster.clone()),
         };
         for room in first {
             let reachable = match trusted.contains(&room.options.post) {
@@ -74,6 +85,7 @@ impl TextRoom {
                 AllowedTokens::default(),
                 Maker::Operator,
                 reachable,
+                Origin::configured(),
             );
             if let Err(error) = made {
                 tracing::error!(
@@ -81,9 +93,9 @@ impl TextRoom {
                 );
             }
         }
-        Ok(TextRoom {
-            shared: Arc::new(shared),
-        })
+        let shared = Arc::new(shared);
+        cluster.keep_in(&shared);
+        Ok(TextRoom { shared })
     }
 }
 
@@ -97,9 +109,13 @@ impl ConfiguredPlugin for TextRoom {
         context: PluginContext,
     ) -> Result<Self, SavedError> {
         let PluginContext {
-            outgoing, events, ..
+            outgoing,
+            events,
+            services,
+            ..
         } = context;
-        TextRoom::watched(TextRoomConfig { outgoing, ..config }, &events)
+        let cluster = services.get::<TextRooms>().cloned().unwrap_or_default();
+        TextRoom::watched(TextRoomConfig { outgoing, ..config }, &events, cluster)
     }
 
     async fn reload(&self, running: &TextRoomConfig, new: &TextRoomConfig) -> PluginReloaded {
@@ -123,6 +139,7 @@ impl Reloadable for Shared {
             AllowedTokens::default(),
             Maker::Operator,
             Reachable::Anywhere,
+            Origin::configured(),
         );
         made.map(drop).map_err(|error| error.to_string())
     }
@@ -171,6 +188,12 @@ impl TextRoom {
             return Err(Refusal::UnknownRequest(name.to_owned()));
         }
         let asker = Asker::administrator();
+        let wanted = requested_name(fields, name).unwrap_or(name);
+        if let Some(home) = self.shared.home(wanted, fields) {
+            let cluster = &self.shared.cluster;
+            let answer = cluster.ask(&home, None, fields.0.clone(), &asker);
+            return Ok(Reply::Later(answer));
+        }
         let managed = requested_name(fields, name)
             .map_err(Refusal::from)
             .and_then(|wanted| self.shared.manage(wanted, fields, &asker));

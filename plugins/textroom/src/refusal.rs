@@ -77,6 +77,8 @@ pub(crate) enum Refusal {
     NoPosts(String),
     #[error("No file is configured for permanent rooms (textroom.save)")]
     NoFile,
+    #[error("The node of the cluster that has the room does not answer")]
+    Unreachable,
 }
 
 impl Refusal {
@@ -113,7 +115,8 @@ impl Refusal {
             | Refusal::LongAnswer { .. }
             | Refusal::Sdp(_)
             | Refusal::NoPosts(_)
-            | Refusal::NoFile => 499,
+            | Refusal::NoFile
+            | Refusal::Unreachable => 499,
         }
     }
 

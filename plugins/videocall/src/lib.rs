@@ -2,28 +2,34 @@
 //! on descriptions, media and data.
 #![forbid(unsafe_code)]
 
+mod calls;
+mod descriptions;
+mod far;
+mod incoming;
 mod link;
+mod outgoing;
 mod recording;
 mod relay;
 mod request;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod user;
 mod users;
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
 
 use portunus_core::{
     Asked, ConfiguredPlugin, Handle, Plugin, PluginContext, PluginHandle, PluginInfo,
 };
 
+pub use calls::VideoCalls;
+pub use far::{CallDemand, ClaimError, Crossing};
 pub use request::Request;
-
-use crate::users::Users;
 
 /// The plugin with its registered users. It has no configuration.
 #[derive(Debug, Default)]
 pub struct VideoCall {
-    users: Arc<Mutex<Users>>,
+    calls: VideoCalls,
 }
 
 impl ConfiguredPlugin for VideoCall {
@@ -31,8 +37,11 @@ impl ConfiguredPlugin for VideoCall {
     type Config = ();
     type Error = Infallible;
 
-    async fn from_config((): (), _: PluginContext) -> Result<Self, Infallible> {
-        Ok(VideoCall::default())
+    async fn from_config((): (), context: PluginContext) -> Result<Self, Infallible> {
+        let calls = context.services.get::<VideoCalls>().cloned();
+        Ok(VideoCall {
+            calls: calls.unwrap_or_default(),
+        })
     }
 }
 
@@ -52,6 +61,6 @@ impl Plugin for VideoCall {
     }
 
     fn attach(&self, handle: Handle) -> Box<dyn PluginHandle> {
-        Box::new(user::Attached::new(handle, self.users.clone()))
+        Box::new(user::Attached::new(handle, self.calls.clone()))
     }
 }

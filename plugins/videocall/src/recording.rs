@@ -6,7 +6,7 @@ use portunus_core::{ClientRecording, Object, SentMedia, Wish};
 use serde_json::{Value, json};
 
 use crate::request::Changes;
-use crate::users::{Call, UserId, Users};
+use crate::users::{Call, Line, UserId, Users};
 
 impl Users {
     /// Starts and stops recording a user, and closes the gates that it asks for.
@@ -15,6 +15,9 @@ impl Users {
         let peer_name = peer.and_then(|peer| peer.name.clone()).unwrap_or_default();
         let session = peer.and_then(|peer| peer.call.recorded.clone());
         let Some(user) = self.get_mut(id) else {
+            return;
+        };
+        let Line::Here(handle) = &user.line else {
             return;
         };
         let call = &mut user.call;
@@ -39,7 +42,7 @@ impl Users {
                     )),
                 };
                 // Both sides of a call are in one manifest.
-                let mut of = user.handle.recorded_alone(&name);
+                let mut of = handle.recorded_alone(&name);
                 if let Some(session) = call.recorded.clone().or(session) {
                     of.session = session;
                 }
@@ -49,7 +52,7 @@ impl Users {
                     format: changes.record_format,
                     of: Some(of),
                 };
-                let (handle, sent) = (&user.handle, &call.sent);
+                let sent = &call.sent;
                 let tell = recording_event;
                 call.recording = ClientRecording::start(handle, &name, sent, open, tell, wish);
             }

@@ -1,11 +1,11 @@
 //! The relayed media between the two sides of a call.
 
-use portunus_core::media::RouteOptions;
+use portunus_core::media::{RouteOptions, SourceRef};
 use portunus_core::sdp::Kind;
 use portunus_core::{Handle, Mid};
 
 use crate::link::Link;
-use crate::users::{UserId, Users};
+use crate::users::{Line, User, UserId, Users};
 
 impl Users {
     /// Links all m-lines of both sides in both directions, and ends other links.
@@ -18,33 +18,36 @@ impl Users {
         let (Some(source), Some(sink)) = (self.get(from), self.get(to)) else {
             return;
         };
-        let (source, sink) = (source.handle.clone(), sink.handle.clone());
-        let pairs = pairs(&source, &sink);
-        let options = |users: &Users, mid, kind| users.options(from, to, mid, kind);
+        let Some(handle) = sink.handle().cloned() else {
+            let sources = source.sources();
+            if let Some(far) = self.far_mut(to) {
+                far.offer(sources);
+            }
+            return;
+        };
+        let pairs = pairs(source, &handle);
         let mut links = match self.get_mut(to) {
             Some(user) => std::mem::take(&mut user.call.links),
             None => return,
         };
         links.retain(|link| {
-            let kept = pairs.contains(&(link.from, link.to, link.kind));
+            let kept = pairs.iter().any(|pair| pair.has(link));
             if !kept {
-                sink.remove_route(link.route);
+                handle.remove_route(link.route);
             }
             kept
         });
-        for (from_mid, to_mid, kind) in pairs {
-            if links
-                .iter()
-                .any(|link| link.from == from_mid && link.to == to_mid)
-            {
+        for pair in pairs {
+            if links.iter().any(|link| pair.has(link)) {
                 continue;
             }
-            let options = options(self, from_mid, kind);
-            if let Some(route) = source.route(from_mid, &sink, to_mid, options) {
+            let options = self.options(from, to, pair.from, pair.kind);
+            if let Some(route) = handle.route_from(pair.source, pair.to, options) {
                 links.push(Link {
-                    from: from_mid,
-                    to: to_mid,
-                    kind,
+                    from: pair.from,
+                    to: pair.to,
+                    kind: pair.kind,
+                    source: pair.source,
                     route,
                 });
             }
@@ -63,9 +66,10 @@ impl Users {
 
     fn apply(&self, from: UserId, to: UserId) {
         let Some(user) = self.get(to) else { return };
+        let Some(handle) = user.handle() else { return };
         for link in &user.call.links {
-            user.handle
-                .set_route(link.route, self.options(from, to, link.from, link.kind));
+            let options = self.options(from, to, link.from, link.kind);
+            handle.set_route(link.route, options);
         }
     }
 
@@ -97,17 +101,47 @@ impl Users {
     }
 }
 
+/// Two m-lines at the same place, with the same kind of media.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    from: Mid,
+    to: Mid,
+    kind: Kind,
+    source: SourceRef,
+}
+
+impl Pair {
+    fn has(&self, link: &Link) -> bool {
+        (link.from, link.to, link.kind, link.source) == (self.from, self.to, self.kind, self.source)
+    }
+}
+
 /// Returns the m-lines at the same places with the same kind of media on both sides.
-fn pairs(from: &Handle, to: &Handle) -> Vec<(Mid, Mid, Kind)> {
-    let (Some(from), Some(to)) = (from.negotiated(), to.negotiated()) else {
+fn pairs(from: &User, to: &Handle) -> Vec<Pair> {
+    let Some(sinks) = to.negotiated() else {
         return Vec::new();
     };
-    from.media
-        .iter()
-        .zip(&to.media)
-        .filter(|(from, to)| {
-            from.kind == to.kind && from.kind != Kind::Data && !from.disabled && !to.disabled
+    let sources: Vec<(Mid, Kind, Option<SourceRef>)> = match &from.line {
+        Line::Here(handle) => {
+            let media = handle.negotiated().map_or_else(Vec::new, |it| it.media);
+            let media = media.iter().map(|media| {
+                let track = handle.track(media.mid).filter(|_| !media.disabled);
+                (media.mid, media.kind, track.map(SourceRef::from))
+            });
+            media.collect()
+        }
+        Line::There(far) => far.tracks().collect(),
+    };
+    let pairs = sources.into_iter().zip(&sinks.media);
+    let pairs =
+        pairs.filter(|((_, kind, _), to)| *kind == to.kind && *kind != Kind::Data && !to.disabled);
+    let pairs = pairs.filter_map(|((from, kind, source), to)| {
+        Some(Pair {
+            from,
+            to: to.mid,
+            kind,
+            source: source?,
         })
-        .map(|(from, to)| (from.mid, to.mid, from.kind))
-        .collect()
+    });
+    pairs.collect()
 }

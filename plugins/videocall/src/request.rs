@@ -81,6 +81,13 @@ pub(crate) enum Refusal {
     Answer(JsepError),
     #[error("Error parsing {0}: unexpected type")]
     WrongType(&'static str),
+    /// At another node, for this reason.
+    #[error("Error parsing offer: {0}")]
+    FarOffer(String),
+    #[error("Cannot register: {0}")]
+    Unclaimed(String),
+    #[error("The node of the user does not answer")]
+    Unreachable,
 }
 
 impl Refusal {
@@ -100,7 +107,11 @@ impl Refusal {
             Refusal::AlreadyInCall => 480,
             Refusal::NoCall => 481,
             Refusal::MissingSdp => 482,
-            Refusal::Offer(_) | Refusal::Answer(_) | Refusal::WrongType(_) => 483,
+            Refusal::Offer(_)
+            | Refusal::Answer(_)
+            | Refusal::WrongType(_)
+            | Refusal::FarOffer(_) => 483,
+            Refusal::Unclaimed(_) | Refusal::Unreachable => 499,
         }
     }
 }

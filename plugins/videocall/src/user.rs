@@ -1,31 +1,38 @@
 //! A user's handle: its requests, and the events of its PeerConnection.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use portunus_core::media::{DataMessage, DataPayload, Layer, LayerReason, RouteId};
-use portunus_core::sdp::{CodecName, Description, Extmap, Kind};
+use portunus_core::sdp::Description;
 use portunus_core::{
-    ClientRecording, ExtensionKind, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind,
-    Message, Object, PluginHandle, Reply,
+    ClientRecording, Fields, Handle, HandleEvent, Jsep, JsepError, JsepKind, Message, Object,
+    PluginHandle, Reply,
 };
 use serde_json::{Value, json};
 
+use crate::calls::VideoCalls;
+use crate::descriptions::{offer_of, with_rids, without_rids};
+use crate::far::{CallMessage, Described};
 use crate::request::{Changes, Refusal, Request};
-use crate::users::{Call, CallState, End, User, UserId, Users, number};
+use crate::users::{Call, CallState, End, Line, User, UserId, Users, hangup, number};
 
 /// A user as long as its handle is attached.
-pub(crate) struct Attached {
-    id: UserId,
-    handle: Handle,
-    users: Arc<Mutex<Users>>,
+pub(crate) struct Attached(Side);
+
+/// A user with its handle; cheap to clone. It may outlive the handle.
+#[derive(Clone)]
+pub(crate) struct Side {
+    pub(crate) id: UserId,
+    pub(crate) handle: Handle,
+    pub(crate) calls: VideoCalls,
 }
 
 impl Attached {
-    pub(crate) fn new(handle: Handle, users: Arc<Mutex<Users>>) -> Self {
-        let id = lock(&users).add(handle.clone());
-        Attached { id, handle, users }
+    pub(crate) fn new(handle: Handle, calls: VideoCalls) -> Self {
+        let id = calls.users().add(handle.clone());
+        Attached(Side { id, handle, calls })
     }
+}
 
+impl Side {
     /// The result for this user.
     fn answer(
         &self,
@@ -54,7 +61,12 @@ impl Attached {
         }
     }
 
-    fn call(&self, users: &mut Users, message: &Message) -> Result<Value, Refusal> {
+    /// Returns the user's name, and whom it calls, if it may call somebody now.
+    pub(crate) fn caller<'m>(
+        &self,
+        users: &Users,
+        message: &'m Message,
+    ) -> Result<(String, &'m str), Refusal> {
         let me = users.get(self.id).ok_or(Refusal::NotRegistered)?;
         let my_name = me.name.clone().ok_or(Refusal::NotRegistered)?;
         if me.call.state != CallState::Idle {
@@ -64,6 +76,11 @@ impl Attached {
         if name == my_name {
             return Err(Refusal::Oneself);
         }
+        Ok((my_name, name))
+    }
+
+    fn call(&self, users: &mut Users, message: &Message) -> Result<Value, Refusal> {
+        let (my_name, name) = self.caller(users, message)?;
         let callee = users
             .named(name)
             .ok_or_else(|| Refusal::NoSuchUser(name.to_owned()))?;
@@ -74,11 +91,11 @@ impl Attached {
         else {
             return busy();
         };
-        let jsep = message.jsep.as_ref().ok_or(Refusal::MissingSdp)?;
-        if jsep.kind != JsepKind::Offer {
-            return Err(Refusal::WrongType("offer"));
-        }
-        let offer = match other.handle.offer(without_rids(&jsep.description), false) {
+        let jsep = offer_of(message)?;
+        let handle = other
+            .handle()
+            .ok_or_else(|| Refusal::NoSuchUser(name.to_owned()))?;
+        let offer = match handle.offer(without_rids(&jsep.description), false) {
             Ok(offer) => offer.with_e2ee(jsep.e2ee),
             Err(JsepError::Closing) => return busy(),
             Err(error) => return Err(Refusal::Offer(error)),
@@ -88,6 +105,17 @@ impl Attached {
         if let Some(other) = users.get_mut(callee) {
             other.call.state = CallState::Ringing(self.id);
         }
+        self.begin_call(users, callee, jsep, message);
+        Ok(json!({ "event": "calling" }))
+    }
+
+    pub(crate) fn begin_call(
+        &self,
+        users: &mut Users,
+        callee: UserId,
+        jsep: &Jsep,
+        message: &Message,
+    ) {
         if let Some(me) = users.get_mut(self.id) {
             me.call.state = CallState::Calling(callee);
             me.call.e2ee = jsep.e2ee;
@@ -95,7 +123,6 @@ impl Attached {
             me.call.note_layers(jsep);
             me.call.offer = message.offer.clone();
         }
-        Ok(json!({ "event": "calling" }))
     }
 
     fn accept(&self, users: &mut Users, jsep: Option<&Jsep>) -> Result<Value, Refusal> {
@@ -109,23 +136,36 @@ impl Attached {
         if jsep.kind != JsepKind::Answer {
             return Err(Refusal::WrongType("answer"));
         }
-        let answer = with_rids(&jsep.description, other);
-        let answer = other
-            .handle
-            .answer(answer)
-            .map_err(Refusal::Answer)?
-            .with_e2ee(jsep.e2ee);
-        let accepted = Object::new()
-            .with("event", "accepted")
-            .with_some("username", my_name);
-        other.push(None, accepted, Some(answer));
+        match &other.line {
+            Line::Here(handle) => {
+                let answer = with_rids(&jsep.description, other);
+                let answer = handle.answer(answer).map_err(Refusal::Answer)?;
+                let answer = answer.with_e2ee(jsep.e2ee);
+                let accepted = Object::new()
+                    .with("event", "accepted")
+                    .with_some("username", my_name);
+                other.push(None, accepted, Some(answer));
+            }
+            Line::There(far) => {
+                let settings = &me.call.settings;
+                far.send(&CallMessage::Accepted {
+                    id: far.call,
+                    answer: Described::of(&jsep.description),
+                    e2ee: jsep.e2ee,
+                });
+                far.send(&CallMessage::Settings {
+                    id: far.call,
+                    audio: settings.audio,
+                    video: settings.video,
+                });
+            }
+        }
         for (user, peer) in [(self.id, caller), (caller, self.id)] {
             let user_answers = user == self.id;
             if let Some(user) = users.get_mut(user) {
                 user.call.state = CallState::InCall(peer);
                 user.call.e2ee |= jsep.e2ee;
-                user.call.note_codecs(&jsep.description);
-                user.call.note_sent(&jsep.description, user_answers);
+                user.call.note_answer(&jsep.description, user_answers);
                 if user.call.settings.bitrate > 0 {
                     user.cap_bitrate();
                 }
@@ -163,6 +203,15 @@ impl Attached {
         }
         if let Some(peer) = peer {
             users.apply_settings(self.id, peer);
+            let mine = users.get(self.id).map(|me| &me.call.settings);
+            let far = users.get(peer).and_then(User::far);
+            if let (Some(settings), Some(far)) = (mine, far) {
+                far.send(&CallMessage::Settings {
+                    id: far.call,
+                    audio: settings.audio,
+                    video: settings.video,
+                });
+            }
             if let Some(jsep) = &message.jsep {
                 self.update(users, peer, jsep)?;
                 self.keep_offer(users, message);
@@ -202,32 +251,43 @@ impl Attached {
         let Some(other) = users.get(peer) else {
             return Ok(());
         };
-        let passed_on = match jsep.kind {
-            JsepKind::Offer => {
-                let offer = without_rids(&jsep.description);
-                other.handle.offer(offer, false).map_err(Refusal::Offer)?
+        match &other.line {
+            Line::Here(handle) => {
+                let passed_on = match jsep.kind {
+                    JsepKind::Offer => {
+                        let offer = without_rids(&jsep.description);
+                        handle.offer(offer, false).map_err(Refusal::Offer)?
+                    }
+                    JsepKind::Answer => {
+                        let answer = with_rids(&jsep.description, other);
+                        handle.answer(answer).map_err(Refusal::Answer)?
+                    }
+                };
+                other.push(None, json!({ "event": "update" }), Some(passed_on));
             }
-            JsepKind::Answer => {
-                let answer = with_rids(&jsep.description, other);
-                other.handle.answer(answer).map_err(Refusal::Answer)?
+            Line::There(far) => {
+                let is_offer = jsep.kind == JsepKind::Offer;
+                let simulcast = users.get(self.id).and_then(|me| me.call.simulcast);
+                let description = match is_offer {
+                    true => Described::of(&without_rids(&jsep.description)),
+                    false => Described::of(&jsep.description),
+                };
+                far.send(&CallMessage::Update {
+                    id: far.call,
+                    is_offer,
+                    description,
+                    simulcast: simulcast.map(|mid| mid.as_str().to_owned()),
+                });
             }
-        };
-        other.push(None, json!({ "event": "update" }), Some(passed_on));
+        }
         if jsep.kind == JsepKind::Answer {
-            for user in [self.id, peer] {
-                let user_answers = user == self.id;
-                if let Some(user) = users.get_mut(user) {
-                    user.call.note_codecs(&jsep.description);
-                    user.call.note_sent(&jsep.description, user_answers);
-                }
-            }
-            users.link(self.id, peer);
+            users.updated(self.id, peer, &jsep.description);
         }
         Ok(())
     }
 
     fn relayed(&self, route: RouteId, layer: Layer, reason: LayerReason) {
-        let mut users = lock(&self.users);
+        let mut users = self.calls.users();
         let peer = users.peer_of(self.id);
         let simulcast = peer
             .and_then(|peer| users.get(peer)?.call.simulcast)
@@ -247,7 +307,7 @@ impl Attached {
     }
 
     fn slow_link(&self, audio: bool, from_client: bool) {
-        let mut users = lock(&self.users);
+        let mut users = self.calls.users();
         let Some(me) = users.get_mut(self.id) else {
             return;
         };
@@ -269,23 +329,22 @@ impl Attached {
             DataPayload::Text(text) => text.is_empty(),
             DataPayload::Binary(bytes) => bytes.is_empty(),
         };
-        let users = lock(&self.users);
+        let users = self.calls.users();
         let peer = users.peer_of(self.id).and_then(|peer| users.get(peer));
-        if let Some(peer) = peer.filter(|peer| peer.call.data_ready && !empty) {
-            peer.handle.send_data(message);
+        match peer.filter(|_| !empty).map(|peer| (&peer.line, peer)) {
+            Some((Line::Here(handle), peer)) if peer.call.data_ready => handle.send_data(message),
+            Some((Line::There(far), _)) => far.send_data(&message),
+            Some(_) | None => {}
         }
     }
-}
 
-impl PluginHandle for Attached {
-    fn message(&mut self, message: Message) -> Reply {
-        let transaction = Some(message.transaction.as_str());
-        let mut users = lock(&self.users);
-        let request = Request::read(&message);
+    /// Answers a request, and does what follows from the answer.
+    pub(crate) fn finish(&self, message: &Message, request: Result<Request, Refusal>) {
+        let mut users = self.calls.users();
         let calls = matches!(request, Ok(Request::Call));
         let rings = users.get(self.id).is_some_and(User::rings);
         let offers = message.jsep.as_ref().map(|jsep| jsep.kind) == Some(JsepKind::Offer);
-        let outcome = request.and_then(|request| self.answer(&mut users, request, &message));
+        let outcome = request.and_then(|request| self.answer(&mut users, request, message));
         let closes = match &outcome {
             // Its offer has replaced the caller's, which it can no longer answer.
             _ if rings && offers => true,
@@ -297,28 +356,55 @@ impl PluginHandle for Attached {
         // The other side answers this offer, which has replaced the one before.
         let state = users.get(self.id).map(|me| me.call.state);
         if let Some(CallState::Calling(_) | CallState::Ringing(_)) = state {
-            self.keep_offer(&mut users, &message);
+            self.keep_offer(&mut users, message);
         }
-        match outcome {
-            Ok(result) => {
-                self.notify(&users, &result);
-                let data = Object::new()
-                    .with("videocall", "event")
-                    .with("result", result);
-                self.handle.push(transaction, data, None);
-            }
-            Err(refusal) => {
-                let data = json!({
-                    "videocall": "event",
-                    "error_code": refusal.code(),
-                    "error": refusal.to_string(),
-                });
-                self.handle.push(transaction, data, None);
-            }
-        }
+        self.tell(&users, &message.transaction, outcome);
         if closes {
             users.end_call(self.id, End::Gone);
             self.handle.close_pc();
+        }
+    }
+
+    /// Tells the client, and those who observe the server, the outcome of a request.
+    pub(crate) fn tell(&self, users: &Users, transaction: &str, outcome: Result<Value, Refusal>) {
+        let data = match outcome {
+            Ok(result) => {
+                self.notify(users, &result);
+                let event = Object::new().with("videocall", "event");
+                event.with("result", result).into()
+            }
+            Err(refusal) => json!({
+                "videocall": "event",
+                "error_code": refusal.code(),
+                "error": refusal.to_string(),
+            }),
+        };
+        self.handle.push(Some(transaction), data, None);
+    }
+}
+
+impl Users {
+    /// Both sides have agreed on a change of their call, by the answer of `answerer`.
+    pub(crate) fn updated(&mut self, answerer: UserId, peer: UserId, answer: &Description) {
+        for user in [answerer, peer] {
+            let user_answers = user == answerer;
+            if let Some(user) = self.get_mut(user) {
+                user.call.note_answer(answer, user_answers);
+            }
+        }
+        self.link(answerer, peer);
+    }
+}
+
+impl PluginHandle for Attached {
+    fn message(&mut self, message: Message) -> Reply {
+        let request = Request::read(&message);
+        let message = match (self.0.calls.others(), &request) {
+            (Some(others), Ok(request)) => self.0.ask_others(others, request, message),
+            _ => Some(message),
+        };
+        if let Some(message) = message {
+            self.0.finish(&message, request);
         }
         Reply::Ack(None)
     }
@@ -329,23 +415,23 @@ impl PluginHandle for Attached {
                 route,
                 layer,
                 reason,
-            } => self.relayed(route, layer, reason),
+            } => self.0.relayed(route, layer, reason),
             HandleEvent::SlowLink {
                 audio, from_client, ..
-            } => self.slow_link(audio, from_client),
+            } => self.0.slow_link(audio, from_client),
             HandleEvent::Remb(bitrate) => {
-                if let Some(me) = lock(&self.users).get_mut(self.id) {
+                if let Some(me) = self.0.calls.users().get_mut(self.0.id) {
                     me.call.peer_bitrate = bitrate;
                     me.cap_bitrate();
                 }
             }
             HandleEvent::DataChannel { .. } => {
-                if let Some(me) = lock(&self.users).get_mut(self.id) {
+                if let Some(me) = self.0.calls.users().get_mut(self.0.id) {
                     me.call.data_ready = true;
                 }
             }
-            HandleEvent::Data(message) => self.relay_data(message),
-            HandleEvent::Hangup(_) => lock(&self.users).end_call(self.id, End::Gone),
+            HandleEvent::Data(message) => self.0.relay_data(message),
+            HandleEvent::Hangup(_) => self.0.calls.users().end_call(self.0.id, End::Gone),
             HandleEvent::Up
             | HandleEvent::Talking { .. }
             | HandleEvent::Speech { .. }
@@ -355,14 +441,14 @@ impl PluginHandle for Attached {
     }
 
     fn query(&self) -> Value {
-        let users = lock(&self.users);
-        let Some(me) = users.get(self.id) else {
+        let users = self.0.calls.users();
+        let Some(me) = users.get(self.0.id) else {
             return json!({});
         };
         let Call {
             settings, current, ..
         } = &me.call;
-        let peer = users.peer_of(self.id).and_then(|peer| users.get(peer));
+        let peer = users.peer_of(self.0.id).and_then(|peer| users.get(peer));
         let mut state = Object::new()
             .with("state", if peer.is_some() { "incall" } else { "idle" })
             .with_some("username", me.name.clone());
@@ -406,9 +492,13 @@ impl PluginHandle for Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let mut users = lock(&self.users);
-        users.end_call(self.id, End::Gone);
-        users.remove(self.id);
+        let mut users = self.0.calls.users();
+        users.end_call(self.0.id, End::Gone);
+        let name = users.remove(self.0.id);
+        drop(users);
+        if let (Some(name), Some(others)) = (name, self.0.calls.others()) {
+            others.release(name);
+        }
     }
 }
 
@@ -426,45 +516,16 @@ impl User {
     }
 }
 
-impl Call {
-    fn note_layers(&mut self, offer: &Jsep) {
-        self.simulcast = offer.simulcast.first().map(|simulcast| simulcast.mid);
-        let media = offer.description.media.iter();
-        self.layer_extensions = media
-            .map(|media| {
-                let naming = |extmap: &&Extmap| extmap.kind().is_some_and(names_layer);
-                (
-                    media.mid,
-                    media.extensions.iter().filter(naming).cloned().collect(),
-                )
-            })
-            .collect();
-    }
-
-    fn note_codecs(&mut self, answer: &Description) {
-        let codec = |kind| {
-            let codecs = answer.active(kind).flat_map(|media| &media.codecs);
-            codecs
-                .filter_map(|codec| codec.codec_name())
-                .map(CodecName::name)
-                .next()
-        };
-        self.audio_codec = codec(Kind::Audio);
-        self.video_codec = codec(Kind::Video);
-        let mut audio = answer.active(Kind::Audio).flat_map(|media| &media.codecs);
-        self.audio_red = audio.any(|codec| codec.is_red());
-    }
-}
-
 impl Refusal {
     /// Whether the PeerConnection of a refused call can be closed.
-    fn ends_attempt(&self) -> bool {
+    pub(crate) fn ends_attempt(&self) -> bool {
         match self {
             Refusal::NotRegistered
             | Refusal::AlreadyInCall
             | Refusal::Field(_)
             | Refusal::Oneself
-            | Refusal::NoSuchUser(_) => true,
+            | Refusal::NoSuchUser(_)
+            | Refusal::Unreachable => true,
             Refusal::Unknown(_)
             | Refusal::Untrusted(_)
             | Refusal::Recording(_)
@@ -474,48 +535,9 @@ impl Refusal {
             | Refusal::MissingSdp
             | Refusal::Offer(_)
             | Refusal::Answer(_)
+            | Refusal::FarOffer(_)
+            | Refusal::Unclaimed(_)
             | Refusal::WrongType(_) => false,
         }
     }
-}
-
-fn lock(users: &Mutex<Users>) -> MutexGuard<'_, Users> {
-    users.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn hangup(name: Option<String>, reason: &str) -> Value {
-    let event = Object::new()
-        .with("event", "hangup")
-        .with_some("username", name);
-    event.with("reason", reason).into()
-}
-
-/// Makes the callee's offer: one stream for each m-line, whatever layers the caller sends.
-fn without_rids(offer: &Description) -> Description {
-    let mut offer = offer.clone();
-    for media in &mut offer.media {
-        media
-            .extensions
-            .retain(|extmap| !extmap.kind().is_some_and(names_layer));
-    }
-    offer
-}
-
-/// Makes the offerer's answer, with the layers that the other side did not see.
-fn with_rids(answer: &Description, offerer: &User) -> Description {
-    let mut answer = answer.clone();
-    for (mid, extensions) in &offerer.call.layer_extensions {
-        let media = answer
-            .media
-            .iter_mut()
-            .find(|media| media.mid == *mid && !media.rejected);
-        if let Some(media) = media {
-            media.extensions.extend(extensions.iter().cloned());
-        }
-    }
-    answer
-}
-
-fn names_layer(kind: ExtensionKind) -> bool {
-    matches!(kind, ExtensionKind::Rid | ExtensionKind::RepairedRid)
 }

@@ -63,6 +63,8 @@ pub struct Cluster {
 pub(super) enum Command {
     Demand(Demand),
     HasHome(HomeKey, oneshot::Sender<bool>),
+    HomeOf(HomeKey, oneshot::Sender<Option<NodeId>>),
+    Names(&'static str, oneshot::Sender<Vec<String>>),
     Status(oneshot::Sender<Status>),
     Leave(oneshot::Sender<()>),
 }
@@ -203,6 +205,24 @@ impl Cluster {
         asked.is_ok() && answer.await.unwrap_or_default()
     }
 
+    /// Returns the home of something, if it is this node or one that there is a link to.
+    pub async fn home_of(&self, key: &HomeKey) -> Option<NodeId> {
+        let (to, answer) = oneshot::channel();
+        let asked = self.commands.send(Command::HomeOf(key.clone(), to)).await;
+        asked.ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// Returns the names of all things of a kind with such homes.
+    pub async fn names_of(&self, kind: &'static str) -> Vec<String> {
+        let (to, answer) = oneshot::channel();
+        let asked = self.commands.send(Command::Names(kind, to)).await;
+        match asked {
+            Ok(()) => answer.await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Returns the state of the node, or `None` at the end of the server.
     pub async fn status(&self) -> Option<Status> {
         let (to, answer) = oneshot::channel();
@@ -283,6 +303,12 @@ impl Driver {
                     Some(Command::HasHome(key, to)) => {
                         // Who asked may be gone.
                         let _ = to.send(self.node.has_home(&key));
+                    }
+                    Some(Command::HomeOf(key, to)) => {
+                        let _ = to.send(self.node.home_of(&key));
+                    }
+                    Some(Command::Names(kind, to)) => {
+                        let _ = to.send(self.node.names_of(kind));
                     }
                     Some(Command::Status(to)) => {
                         // Who asked may be gone.

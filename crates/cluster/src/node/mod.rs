@@ -49,6 +49,8 @@ const MAX_ITEMS: usize = 10_000;
 pub enum Demand {
     /// Find the home of something, or become it.
     Open(HomeKey),
+    /// As `Open`, for something that only this node can have. If it gets a home, that is this node.
+    Claim(HomeKey),
     /// It is no longer needed here. At the home it stays while other nodes have it open.
     Release(HomeKey),
     /// It has ended for all. Only its home may say so; elsewhere this does what `Release` does.
@@ -260,14 +262,8 @@ impl Node {
     pub fn demand(&mut self, demand: Demand, now: Instant) -> Result<(), DemandError> {
         self.enter(now);
         match demand {
-            Demand::Open(key) => {
-                let entry = self.places.entry(&key, now);
-                entry.is_ended = false;
-                if !std::mem::replace(&mut entry.is_open, true) {
-                    self.replay_items(&key);
-                }
-                self.settle(&key, now);
-            }
+            Demand::Open(key) => self.open(&key, false, now),
+            Demand::Claim(key) => self.open(&key, true, now),
             Demand::Release(key) => self.release(&key, false, now),
             Demand::End(key) => self.release(&key, true, now),
             Demand::Set { key, item, value } => {
@@ -316,6 +312,17 @@ impl Node {
             Demand::Leave => self.leave(now),
         }
         Ok(())
+    }
+
+    /// The server needs something, which stays at this node if `is_pinned`.
+    fn open(&mut self, key: &HomeKey, is_pinned: bool, now: Instant) {
+        let entry = self.places.entry(key, now);
+        entry.is_ended = false;
+        entry.is_pinned = is_pinned;
+        if !std::mem::replace(&mut entry.is_open, true) {
+            self.replay_items(key);
+        }
+        self.settle(key, now);
     }
 
     /// Notes the time of a call. After a stall links get time anew.

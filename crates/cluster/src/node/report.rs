@@ -44,6 +44,24 @@ impl Node {
         home.is_some_and(|home| home.record.is_some())
     }
 
+    /// Returns the home of something, if it is this node or one that there is a link to.
+    pub fn home_of(&self, key: &HomeKey) -> Option<NodeId> {
+        let record = self.homes.get(key)?.record.as_ref()?;
+        self.is_reachable(record).then(|| record.node.clone())
+    }
+
+    /// Returns the names of all things of a kind with such homes.
+    pub fn names_of(&self, kind: &str) -> Vec<String> {
+        let homes = self.homes.iter().filter(|(key, ..)| key.kind() == kind);
+        let homes = homes.filter(|(.., record)| self.is_reachable(record));
+        homes.map(|(key, ..)| key.name()).collect()
+    }
+
+    fn is_reachable(&self, home: &HomeRecord) -> bool {
+        let is_own = home.is(&self.settings.id, self.settings.epoch);
+        is_own || self.hears_up(&home.node, home.epoch)
+    }
+
     /// Returns the URL of the serving node with the least loaded worker: this one, unless another
     /// one has a tenth less at least. `None` if no such node has a URL.
     pub fn least_loaded(&self) -> Option<String> {

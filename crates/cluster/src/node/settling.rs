@@ -115,13 +115,13 @@ impl Node {
         let Some(entry) = self.places.get(key) else {
             return;
         };
-        let is_used = entry.is_used(now);
+        let (is_used, is_pinned) = (entry.is_used(now), entry.is_pinned);
         if entry.write.is_some() || !self.bus_is_ready() || self.waits(key, now) {
             return;
         }
         if !is_used {
             self.write_home(key, None, Some(revision), Purpose::End, now);
-        } else if self.is_draining {
+        } else if self.is_draining && !is_pinned {
             self.hand_over(key, revision, now);
         }
     }
@@ -243,9 +243,13 @@ impl Node {
             entry.role = Role::Seeking;
             return;
         }
+        let is_pinned = entry.is_pinned;
         if self.bus_is_ready() {
             if !self.waits(key, now) {
-                let home = self.pick_home();
+                let home = match is_pinned {
+                    true => self.own_home(),
+                    false => self.pick_home(),
+                };
                 self.write_home(key, Some(home), None, Purpose::Claim, now);
             }
         } else if self.bus_is_away(now)

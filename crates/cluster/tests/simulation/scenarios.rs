@@ -265,6 +265,60 @@ fn a_drained_node_hands_its_homes_over_and_gets_none_until_that_is_undone() {
 }
 
 #[test]
+fn a_claimed_name_is_of_one_node_and_stays_there() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let name = HomeKey::new("user.test", "al").unwrap();
+    let has_place = |world: &World, index: usize| world.hosts[index].places.contains_key(&name);
+    let is_here = |world: &World, index: usize| {
+        let place = world.hosts[index].places.get(&name);
+        matches!(place, Some(Place::Here { .. }))
+    };
+    let seen = |world: &World, index: usize| {
+        let node = world.hosts[index].node.as_ref().unwrap();
+        (node.home_of(&name), node.names_of("user.test"))
+    };
+    for index in [0, 1] {
+        world.demand(index, Demand::Claim(name.clone()));
+    }
+    world.until(second(2), "an answer to both", |world| {
+        has_place(world, 0) && has_place(world, 1)
+    });
+    world.run(second(1));
+    let owners: Vec<usize> = (0..2).filter(|index| is_here(&world, *index)).collect();
+    assert_eq!(owners.len(), 1, "{owners:?}");
+    let owner = owners[0];
+    world.demand(1 - owner, Demand::Release(name.clone()));
+    // Neither a drain of its node nor another one's wish takes it away.
+    world.demand(owner, Demand::Drain(true));
+    world.demand(2, Demand::Claim(name.clone()));
+    world.run(second(3));
+    assert!(!is_here(&world, 2));
+    world.demand(2, Demand::Release(name.clone()));
+    let id = world.hosts[owner].id.clone();
+    for index in 0..3 {
+        assert_eq!(
+            seen(&world, index),
+            (Some(id.clone()), vec!["al".to_owned()])
+        );
+    }
+    // Then it is free. A drained node claims for itself, too.
+    world.demand(owner, Demand::Release(name.clone()));
+    world.until(second(3), "a free name", |world| {
+        home_of(world, &name).is_none() && seen(world, 2) == (None, Vec::new())
+    });
+    world.demand(owner, Demand::Claim(name.clone()));
+    world.until(second(3), "the name again", |world| {
+        home_of(world, &name).is_some_and(|home| home.node == id)
+    });
+    // Nobody finds it at a dead node.
+    world.run(second(1));
+    world.kill(owner);
+    world.until(second(5), "its node to be lost", |world| {
+        seen(world, 2) == (None, Vec::new())
+    });
+}
+
+#[test]
 fn neighbouring_versions_work_together_and_others_are_refused() {
     let mut world = World::new(1, 3, WithoutBus::Refuse);
     world.hosts[0].versions = VersionRange { min: 1, max: 2 };

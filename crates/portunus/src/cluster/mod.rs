@@ -4,6 +4,8 @@ mod audio_rooms;
 mod command;
 mod mountpoints;
 mod table;
+mod text_rooms;
+mod video_calls;
 mod view;
 
 use std::sync::Arc;
@@ -17,6 +19,8 @@ use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
 use portunus_span::{Span, SpanOptions, rooms};
 use portunus_streaming::Mountpoints;
+use portunus_textroom::TextRooms;
+use portunus_videocall::VideoCalls;
 use tokio::sync::mpsc;
 use tokio::time::interval;
 
@@ -51,6 +55,8 @@ pub(crate) struct Server {
     pub(crate) rooms: Rooms,
     pub(crate) mountpoints: Mountpoints,
     pub(crate) audio_rooms: ClusterRooms,
+    pub(crate) text_rooms: TextRooms,
+    pub(crate) video_calls: VideoCalls,
 }
 
 impl ClusterNode {
@@ -107,6 +113,12 @@ impl ClusterNode {
         let (port, port_events) = span.port(audio_rooms::KIND);
         let all = server.audio_rooms.clone();
         tokio::spawn(audio_rooms::run(port, port_events, all));
+        let (port, port_events) = span.port(text_rooms::KIND);
+        let all = server.text_rooms.clone();
+        tokio::spawn(text_rooms::run(port, port_events, all));
+        let (port, port_events) = span.port(video_calls::KIND);
+        let all = server.video_calls.clone();
+        tokio::spawn(video_calls::run(port, port_events, all));
         tokio::spawn(span.run(events));
         tokio::spawn(follow(cluster.clone(), server));
         cluster

@@ -37,7 +37,7 @@ fn publishing() -> Description {
 }
 
 /// Polls a session until it is gone.
-fn follow(session: String, to: mpsc::Sender<Value>) {
+pub fn follow(session: String, to: mpsc::Sender<Value>) {
     std::thread::spawn(move || {
         // The server may end at any moment.
         while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {
@@ -86,8 +86,26 @@ impl Guest {
 
     /// A participant that publishes audio and video, and is connected.
     pub async fn publisher(api: &str, room: u64, id: u64) -> Self {
+        Guest::publishing(api, room, id, publishing()).await
+    }
+
+    /// A participant that publishes audio, video and data, and is connected.
+    pub async fn writer(api: &str, room: u64, id: u64) -> Self {
+        let mut audio = MediaOffer::new(Kind::Audio, Direction::SendOnly);
+        audio.add_codec(CodecName::Opus, None, None);
+        let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
+        video.add_codec(CodecName::Vp8, None, None);
+        let data = MediaOffer::new(Kind::Data, Direction::SendRecv);
+        let offer = Description::offer(OfferOptions {
+            media: vec![audio, video, data],
+            ..Default::default()
+        });
+        Guest::publishing(api, room, id, offer).await
+    }
+
+    async fn publishing(api: &str, room: u64, id: u64, offer: Description) -> Self {
         let mut guest = Guest::new(api, Peer::offering().await).await;
-        let offer = guest.peer.offer(publishing());
+        let offer = guest.peer.offer(offer);
         let join = json!({
             "request": "joinandconfigure", "ptype": "publisher", "room": room, "id": id,
             "display": format!("p{id}"),
@@ -172,6 +190,19 @@ impl Guest {
         picture.push(mark);
         self.clock += 3_000;
         self.peer.send(VIDEO, self.clock, &picture).await;
+    }
+
+    /// Lets another one write until the text is here.
+    pub async fn read(&mut self, writer: &mut Guest, feed: &str, text: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !self.peer.texts(feed).contains(&text) {
+            assert!(Instant::now() < end, "no text {text}");
+            writer.peer.send_text("chat", text);
+            for _ in 0..10 {
+                writer.peer.run_for(Duration::from_millis(10)).await;
+                self.peer.run_for(Duration::from_millis(10)).await;
+            }
+        }
     }
 
     /// Returns whether it has received a picture with this mark.

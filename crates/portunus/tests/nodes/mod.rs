@@ -1,7 +1,9 @@
 //! Processes as nodes of a cluster, with a real nats-server.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod callers;
 pub mod guests;
+pub mod writers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -59,7 +61,7 @@ impl Node {
             "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
              [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
              [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\npublishers = 20\n\
-             [cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
+             [[textroom.room]]\nroom = 1234\nhistory = 10\n[cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
              bind = [\"127.0.0.1\"]\nport = {port}\nmedia_port = 0\nurl = \"http://127.0.0.1:{http}/\"\n{keys}",
             place.join("rec"),
             place.join("cluster"),

@@ -7,6 +7,7 @@
 mod admissions;
 mod client;
 mod departures;
+mod far_data;
 mod notifications;
 mod publications;
 mod relay;
@@ -16,6 +17,7 @@ mod speech;
 mod subscriptions;
 mod taps;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_media::MediaPlane;
@@ -74,6 +76,8 @@ pub struct State {
     announcements: Announcements,
     watcher: Box<dyn Watcher>,
     changes: watch::Sender<()>,
+    /// The participants at other nodes whose data channels somebody here receives.
+    wanted_data: BTreeSet<PersonId>,
 }
 
 impl Room {
@@ -91,6 +95,7 @@ impl Room {
             announcements: Announcements::default(),
             watcher: setup.watcher,
             changes: watch::Sender::new(()),
+            wanted_data: BTreeSet::new(),
         };
         state.measure_speech();
         Room {
@@ -126,7 +131,8 @@ impl State {
         }
     }
 
-    /// Returns a receiver that sees when participants, what they publish, or their mutes have changed.
+    /// Returns a receiver that sees when participants, what they publish, their mutes or
+    /// [`State::wanted_data`] have changed.
     /// Changes that follow each other closely may be seen as one. It closes with the room.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()

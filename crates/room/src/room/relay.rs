@@ -100,6 +100,7 @@ impl State {
         for key in self.subscriptions.remove_feed(feed) {
             self.offer_removal(key);
         }
+        self.note_wanted_data();
         self.reseat_all();
     }
 

@@ -127,6 +127,7 @@ impl State {
             None => self.offer(key),
         };
         let local = local.inspect_err(|_| self.forget_subscriber(key))?;
+        self.note_wanted_data();
         self.notify_subscription(key, &Event::Subscribing(key));
         Ok(local)
     }
@@ -157,6 +158,7 @@ impl State {
         self.subscriptions.remove(key);
         self.clients.remove_subscriber(key);
         self.measure_speech();
+        self.note_wanted_data();
     }
 
     /// Removes all streams of a subscription whose PeerConnection has ended. It can subscribe
@@ -168,12 +170,14 @@ impl State {
         }
         self.notify_unsubscribed(key, &before);
         self.measure_speech();
+        self.note_wanted_data();
     }
 
     /// Adds and removes streams of a subscription.
     pub fn change(&mut self, key: ConnectionId, change: Change) -> Result<Outcome, Refusal> {
         let before = self.received(key);
         let changed = self.change_subscriber(key, |it, all| it.change(change, all))??;
+        self.note_wanted_data();
         self.notify_unsubscribed(key, &before);
         let offer = |subscriber: &mut Subscriber| subscriber.negotiation.change(changed);
         let outcome = self.outcome(key, offer)?;
@@ -235,12 +239,15 @@ impl State {
 
     /// Stops or resumes all media of a subscription.
     pub fn pause(&mut self, key: ConnectionId, paused: bool) -> Result<(), Refusal> {
-        self.change_subscriber(key, |it, all| it.pause(paused, all))
+        self.change_subscriber(key, |it, all| it.pause(paused, all))?;
+        self.note_wanted_data();
+        Ok(())
     }
 
     /// Takes the client's answer.
     pub fn accept(&mut self, key: ConnectionId, answer: &Description) -> Result<(), Refusal> {
         self.change_subscriber(key, |it, all| it.accept(answer, all))?;
+        self.note_wanted_data();
         // The client may not decode the codec of a publisher on a seat.
         if self.subscriptions.get(key)?.has_seats() {
             self.reseat_all();

@@ -19,6 +19,7 @@ mod track;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use portunus_media::PeerId;
 use portunus_rtp::Mid;
 use portunus_sdp::MAX_MEDIA;
 
@@ -220,6 +221,14 @@ impl Subscriptions {
             let received = received.filter(move |stream| subscriber.lines_of(feed, stream) > 0);
             received.map(move |stream| (key, stream.mid))
         })
+    }
+
+    /// Returns the PeerConnections that receive the data channels of a publisher now.
+    pub(crate) fn data_receivers(&self, feed: &PersonId) -> impl Iterator<Item = PeerId> {
+        let keys = self.receivers.get(feed).into_iter().flatten();
+        let entries = keys.filter_map(|key| self.by_connection.get(key));
+        let taking = entries.filter(move |entry| entry.subscriber.takes_data(feed));
+        taking.filter_map(|entry| entry.subscriber.connection.peer())
     }
 
     /// Returns the highest layer of a stream that any subscription requests, or `None` if none is

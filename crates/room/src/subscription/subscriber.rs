@@ -266,6 +266,13 @@ impl Subscriber {
         }
     }
 
+    /// Returns whether it receives the data channels of a publisher now.
+    pub(crate) fn takes_data(&self, feed: &PersonId) -> bool {
+        let takes = |line: &Line| line.carries_data() && line.ready && line.send;
+        let mut lines = self.lines.iter().filter(|line| takes(line));
+        self.is_open() && lines.any(|line| line.feeds().contains(feed))
+    }
+
     /// Returns whether anything is relayed.
     const fn is_open(&self) -> bool {
         !self.paused && !self.owner_kicked

@@ -10,6 +10,15 @@ pub(crate) enum RoomMessage {
     Kick { id: String },
     /// A stream of a participant of the receiver was muted or unmuted by a moderator.
     Moderate { id: String, mid: String, mute: bool },
+    /// A message of a data channel of a participant of the sender.
+    Data {
+        id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// In base64, if it is no text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<String>,
+    },
     /// To the home: the room was destroyed.
     Destroy,
     /// A message of a later version.
@@ -43,6 +52,11 @@ mod tests {
                 id: "7".to_owned(),
                 mid: "0".to_owned(),
                 mute: true,
+            },
+            RoomMessage::Data {
+                id: "7".to_owned(),
+                text: Some("hi".to_owned()),
+                bytes: None,
             },
             RoomMessage::Destroy,
         ] {

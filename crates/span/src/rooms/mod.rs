@@ -4,6 +4,7 @@
 //! its profile and its publication. The clients of other nodes are participants
 //! [elsewhere](portunus_room::State::join_elsewhere) in it.
 
+mod data;
 mod gate;
 mod message;
 mod ours;
@@ -27,6 +28,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::{Port, PortEvent};
+use data::{payload, wanted_of};
 use gate::{Gate, Visit};
 use message::RoomMessage;
 use ours::person_of;
@@ -336,6 +338,9 @@ impl Spanning {
                     sought.add(Item { node, name, value });
                 } else {
                     self.item(&key, node, &item, value);
+                    if wanted_of(&item).is_some() {
+                        self.look(&key.name()).await;
+                    }
                 }
             }
             PortEvent::Home { key, place } => {
@@ -370,6 +375,8 @@ impl Spanning {
                 }
             }
             PortEvent::Message { key, from, body } => self.message(&key, &from, &body),
+            // Their items are told, and taken back, by themselves.
+            PortEvent::Resumed { .. } | PortEvent::Lost { .. } => {}
             PortEvent::Linked { node } => {
                 for spanned in self.open.values_mut() {
                     spanned.theirs.linked(&node);
@@ -398,9 +405,13 @@ impl Spanning {
 
     /// Takes an item of another node.
     fn item(&mut self, key: &HomeKey, node: NodeId, item: &str, value: Option<Bytes>) {
-        let (Some(spanned), Some(id)) = (self.open.get_mut(key), person_of(item)) else {
+        let Some(spanned) = self.open.get_mut(key) else {
             return;
         };
+        if let Some(id) = wanted_of(item) {
+            return spanned.data.set(&id, node, value.is_some());
+        }
+        let Some(id) = person_of(item) else { return };
         match value.as_deref().map(PersonRecord::parse).transpose() {
             Ok(record) => spanned.theirs.set(&id, node, record),
             Err(error) => tracing::warn!(%key, %node, %error, "cluster: skipped"),
@@ -433,6 +444,12 @@ impl Spanning {
                 if is_ours(&state, &id) {
                     // The stream may be gone meanwhile.
                     let _ = state.moderate(&id, &mid, mute);
+                }
+            }
+            RoomMessage::Data { id, text, bytes } => {
+                if let Some(payload) = payload(text, bytes) {
+                    let id = PersonId::from(id);
+                    spanned.room.lock().send_far_data(&id, &payload);
                 }
             }
             RoomMessage::Destroy => self.directory.destroy(&key.name()),

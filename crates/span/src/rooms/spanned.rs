@@ -9,6 +9,7 @@ use portunus_room::Room;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::data::Data;
 use super::ours::{Change, Ours};
 use super::sought::DEFINITION;
 use super::theirs::Theirs;
@@ -23,6 +24,8 @@ pub(crate) struct Spanned {
     pub(crate) room: Arc<Room>,
     pub(crate) ours: Ours,
     pub(crate) theirs: Theirs,
+    pub(crate) data: Data,
+    media: MediaPlane,
     /// Where it is at home, once that is known.
     pub(crate) home: Option<Place>,
     /// Whether all participants of the others were shown once.
@@ -40,7 +43,9 @@ impl Spanned {
         Spanned {
             room: room.clone(),
             ours: Ours::default(),
-            theirs: Theirs::new(room, port, media),
+            theirs: Theirs::new(room, port, media.clone()),
+            data: Data::default(),
+            media,
             home: None,
             is_complete: false,
             waiting: Vec::new(),
@@ -53,7 +58,8 @@ impl Spanned {
     pub(crate) async fn look(&mut self, key: &HomeKey, port: &Port) {
         let (changes, messages) = {
             let mut state = self.room.lock();
-            let changes = self.ours.look(&state, port);
+            let mut changes = self.ours.look(&state, port);
+            changes.extend(self.data.look(&state, key, port, &self.media));
             (changes, self.theirs.look(&mut state))
         };
         for change in changes {
@@ -143,5 +149,6 @@ impl Spanned {
     pub(crate) fn end(&mut self, port: &Port) {
         self.ours.end(port);
         self.theirs.end();
+        self.data.end();
     }
 }

@@ -43,7 +43,7 @@ impl Shared {
             match asked.permit(fields, rights)? {
                 Management::List => self.list(fields, asker).map(Answer::from),
                 Management::ListParticipants => self.list_participants(fields).map(Answer::from),
-                Management::Exists => Ok(self.rooms.find(fields)?.into()),
+                Management::Exists => self.exists(fields).map(Answer::from),
                 Management::Create => self.create(fields, asker),
                 Management::Edit => self.edit(fields, asker),
                 Management::Destroy => self.destroy(fields, asker),

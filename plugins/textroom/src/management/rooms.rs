@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use portunus_core::{Fields, Object};
 use portunus_resources::{AllowedTokens, Answer, Asker, Id, Maker, read_with_secret};
+use serde_json::Value;
 
+use super::success;
 use crate::options::{OPTIONS, RoomOptions};
 use crate::post::Reachable;
 use crate::refusal::Refusal;
-use crate::room::{Room, RoomState};
+use crate::room::{Origin, Room, RoomState};
 use crate::shared::Shared;
 
 impl Shared {
@@ -19,8 +21,12 @@ impl Shared {
         fields.member::<bool>("permanent")?;
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
+        if let Some(id) = wanted.as_ref().filter(|id| self.cluster.home(id).is_some()) {
+            return Err(Refusal::RoomExists(id.clone()));
+        }
         let maker = self.rooms.maker(asker.maker, saved.is_some());
-        let room = self.make(wanted, options, allowed, maker, Reachable::Outgoing)?;
+        let (reachable, origin) = (Reachable::Outgoing, Origin::made());
+        let room = self.make(wanted, options, allowed, maker, reachable, origin)?;
         Ok(self.rooms.created(&room, saved, asker, |_| None))
     }
 
@@ -33,6 +39,7 @@ impl Shared {
         allowed: AllowedTokens,
         maker: Maker,
         reachable: Reachable,
+        origin: Origin,
     ) -> Result<Arc<Room>, Refusal> {
         let reservation = self.rooms.reserve(wanted, maker)?;
         let id = reservation.id().clone();
@@ -40,7 +47,7 @@ impl Shared {
         let outlet = post.map(|to| self.back_ends.open(&id, to, reachable));
         let outlet = outlet.transpose()?;
         let surroundings = self.surroundings.clone();
-        let state = RoomState::new(id, options, allowed, outlet, surroundings);
+        let state = RoomState::new(id, options, allowed, outlet, surroundings, origin);
         let room = Arc::new(Room::new(state));
         reservation.keep(room.clone());
         Ok(room)
@@ -68,12 +75,38 @@ impl Shared {
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
         read_with_secret::<()>(fields)?;
         fields.member::<bool>("permanent")?;
-        Ok(self.rooms.destroy(fields, asker)?)
+        let answer = self.rooms.destroy(fields, asker)?;
+        if let Ok(Some(id)) = self.rooms.ids().read(fields, "room") {
+            self.cluster.destroyed(&id);
+        }
+        Ok(answer)
+    }
+
+    /// Answers whether there is a room, on any node.
+    pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        let answer = self.rooms.find(fields)?;
+        let id = self.rooms.ids().required(fields, "room")?;
+        Ok(match self.cluster.home(&id) {
+            Some(_) => answer.with("exists", true),
+            None => answer,
+        })
     }
 
     pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Object, Refusal> {
         // An empty key counts as absent.
         let key = fields.text("admin_key")?;
-        Ok(self.rooms.list(key, asker, RoomState::listed)?)
+        let with_private =
+            asker.is_administrator() || (self.rooms.has_admin_key() && key.is_some());
+        let rooms = self.rooms.listed_with(key, asker.is_administrator())?;
+        let here = rooms
+            .iter()
+            .filter(|room| self.cluster.home(&room.id).is_none());
+        let entry = |room: &Arc<Room>| {
+            let id = Object::new().with("room", room.id.to_json());
+            Value::from(id.with_all(room.lock().listed()))
+        };
+        let mut list: Vec<Value> = here.map(entry).collect();
+        list.extend(self.cluster.listed(with_private));
+        Ok(success().with("list", list))
     }
 }

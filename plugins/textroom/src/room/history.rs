@@ -8,7 +8,7 @@ const MAX_BYTES: usize = 512 << 10;
 
 /// The last messages of a room, as they are sent.
 #[derive(Debug)]
-pub(super) struct History {
+pub(crate) struct History {
     /// Messages at most.
     most: usize,
     bytes: usize,
@@ -16,7 +16,7 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         History {
             most,
             bytes: 0,
@@ -25,12 +25,12 @@ impl History {
     }
 
     /// Returns whether there is a history.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.most > 0
     }
 
     /// Adds a message, and drops the oldest ones for it.
-    pub(super) fn push(&mut self, message: String) {
+    pub(crate) fn push(&mut self, message: String) {
         self.bytes = self.bytes.saturating_add(message.len());
         self.messages.push_back(message);
         while self.messages.len() > self.most || self.bytes > MAX_BYTES {
@@ -42,7 +42,7 @@ impl History {
     }
 
     /// Returns all messages, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().map(String::as_str)
     }
 }

@@ -2,36 +2,24 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use portunus_core::media::{DataMessage, DataPayload};
-use portunus_core::{Handle, HandleId, Object};
+use portunus_core::Object;
 use serde_json::Value;
 
-/// The label of the data channel for all messages. The server opens it if the client has not.
-const LABEL: &str = "JanusDataChannel";
-
-/// Sends a message to a client. It is lost without a PeerConnection.
-pub(crate) fn send(handle: &Handle, text: &str) {
-    handle.send_data(DataMessage {
-        label: LABEL.to_owned(),
-        protocol: String::new(),
-        payload: DataPayload::Text(text.to_owned()),
-    });
-}
+use crate::contact::{Contact, ContactId, Name, News, NodeName, send};
 
 /// A member.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) handle: Handle,
-    pub(super) username: String,
-    pub(super) display: Option<String>,
+    pub(super) contact: Contact,
+    pub(super) name: Name,
 }
 
 impl Member {
     /// Returns the member as others see it.
     pub(super) fn to_object(&self) -> Object {
         Object::new()
-            .with("username", self.username.as_str())
-            .with_some("display", self.display.as_deref())
+            .with("username", self.name.username.as_str())
+            .with_some("display", self.name.display.as_deref())
     }
 }
 
@@ -40,7 +28,9 @@ impl Member {
 pub(super) struct Members {
     by_order: BTreeMap<u64, Member>,
     by_name: HashMap<String, u64>,
-    by_handle: HashMap<HandleId, u64>,
+    by_contact: HashMap<ContactId, u64>,
+    /// The numbers of members at other nodes, each with one of them.
+    by_node: BTreeMap<NodeName, (usize, Contact)>,
     next: u64,
 }
 
@@ -53,24 +43,40 @@ impl Members {
         self.by_order.is_empty()
     }
 
-    /// Adds a member whose name is free.
-    pub(super) fn add(&mut self, member: Member) {
+    /// Adds a member whose name is free. Returns whether it is the first one of another node.
+    pub(super) fn add(&mut self, member: Member) -> bool {
         let order = self.next;
         self.next += 1;
-        self.by_name.insert(member.username.clone(), order);
-        self.by_handle.insert(member.handle.id(), order);
+        let mut is_first = false;
+        if let Some(node) = member.contact.node() {
+            let of_node = self.by_node.entry(node.clone());
+            let (count, _) = of_node.or_insert_with(|| (0, member.contact.clone()));
+            *count += 1;
+            is_first = *count == 1;
+        }
+        self.by_name.insert(member.name.username.clone(), order);
+        self.by_contact.insert(member.contact.id(), order);
         self.by_order.insert(order, member);
+        is_first
     }
 
-    pub(super) fn remove(&mut self, handle: HandleId) -> Option<Member> {
-        let order = self.by_handle.remove(&handle)?;
+    pub(super) fn remove(&mut self, contact: &ContactId) -> Option<Member> {
+        let order = self.by_contact.remove(contact)?;
         let member = self.by_order.remove(&order)?;
-        self.by_name.remove(&member.username);
+        self.by_name.remove(&member.name.username);
+        if let Some(node) = member.contact.node()
+            && let Some((count, _)) = self.by_node.get_mut(node)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_node.remove(node);
+            }
+        }
         Some(member)
     }
 
-    pub(super) fn of_handle(&self, handle: HandleId) -> Option<&Member> {
-        self.by_order.get(self.by_handle.get(&handle)?)
+    pub(super) fn of_contact(&self, contact: &ContactId) -> Option<&Member> {
+        self.by_order.get(self.by_contact.get(contact)?)
     }
 
     pub(super) fn named(&self, username: &str) -> Option<&Member> {
@@ -81,6 +87,10 @@ impl Members {
         self.by_order.values()
     }
 
+    pub(super) fn into_members(self) -> impl Iterator<Item = Member> {
+        self.by_order.into_values()
+    }
+
     /// Returns all members as others see them.
     pub(super) fn listed(&self) -> Vec<Value> {
         self.iter()
@@ -88,10 +98,22 @@ impl Members {
             .collect()
     }
 
-    /// Sends a message to all.
-    pub(super) fn send(&self, text: &str) {
+    /// Returns the names of all.
+    pub(super) fn names(&self) -> Vec<Name> {
+        self.iter().map(|member| member.name.clone()).collect()
+    }
+
+    /// Sends a message to all, but for those of the node `except`: once to each other node.
+    pub(super) fn send(&self, room: &str, text: &str, news: &News, except: Option<&NodeName>) {
         for member in self.iter() {
-            send(&member.handle, text);
+            if let Contact::Here(handle) = &member.contact {
+                send(handle, text);
+            }
+        }
+        for (node, (_, contact)) in &self.by_node {
+            if except != Some(node) {
+                contact.publish(room, text, news);
+            }
         }
     }
 }

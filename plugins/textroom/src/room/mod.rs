@@ -2,24 +2,26 @@
 
 mod history;
 mod members;
+mod moves;
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::Local;
 use portunus_core::events::PluginEvents;
-use portunus_core::{Fields, Handle, HandleId, JsonForm, Object};
+use portunus_core::{Fields, Handle, JsonForm, Object};
 use portunus_resources::{Access, AllowedTokens, Id, RoomContent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::contact::{Contact, ContactId, Name, News, send};
 use crate::options::{OPTIONS, RoomOptions};
 use crate::post::Outlet;
 use crate::refusal::Refusal;
 use crate::tally::Tally;
-use history::History;
 use members::{Member, Members};
 
-pub(crate) use members::send;
+pub(crate) use history::History;
 
 /// Bytes of the longest message that data channels take, in either direction.
 pub(crate) const LONGEST: usize = 256 << 10;
@@ -36,10 +38,22 @@ pub(crate) struct Surroundings {
     pub(crate) events: PluginEvents,
 }
 
+/// Where a room comes from. Of rooms of one id at several nodes the oldest one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// When it was made, in ms since 1970.
+    pub(crate) since: u64,
+    /// Other nodes may have the same room, by their configurations.
+    pub(crate) is_shared: bool,
+    /// It was made because another node was lost.
+    pub(crate) is_adopted: bool,
+}
+
 /// The state of a room.
 #[derive(Debug)]
 pub(crate) struct RoomState {
     pub(crate) id: Id,
+    pub(crate) origin: Origin,
     pub(crate) options: RoomOptions,
     /// The tokens that permit a join.
     pub(crate) allowed: AllowedTokens,
@@ -49,6 +63,8 @@ pub(crate) struct RoomState {
     members: Members,
     history: History,
     surroundings: Surroundings,
+    /// How often [`RoomState::idle`] has found no members.
+    idle: u32,
 }
 
 /// The members of a request to join.
@@ -66,7 +82,7 @@ pub(crate) struct Join<'a> {
 /// A client that joins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Joining<'a> {
-    pub(crate) handle: &'a Handle,
+    pub(crate) contact: &'a Contact,
     pub(crate) join: Join<'a>,
     /// The way of the answer.
     pub(crate) way: Way,
@@ -132,12 +148,15 @@ impl RoomContent for RoomState {
     /// Tells the client that ends the room, and all members.
     fn end(&mut self, by: Option<&Handle>) {
         self.destroyed = true;
-        let event = self.text(self.message("destroyed"));
+        let event = self.message("destroyed");
         if let Some(by) = by {
-            send(by, &event);
+            send(by, &self.text(event.clone()));
         }
-        self.members.send(&event);
-        self.members = Members::default();
+        self.send(event, &News::default());
+        let room = self.id.to_string();
+        for member in std::mem::take(&mut self.members).into_members() {
+            member.contact.left(&room);
+        }
         if let Some(outlet) = self.outlet.take() {
             outlet.close();
         }
@@ -151,16 +170,19 @@ impl RoomState {
         allowed: AllowedTokens,
         outlet: Option<Outlet>,
         surroundings: Surroundings,
+        origin: Origin,
     ) -> Self {
         RoomState {
             history: History::new(options.history),
             options: options.described(&id),
             id,
+            origin,
             allowed,
             outlet,
             destroyed: false,
             members: Members::default(),
             surroundings,
+            idle: 0,
         }
     }
 
@@ -178,23 +200,28 @@ impl RoomState {
         self.members.listed()
     }
 
-    /// Returns the name of the member with this handle.
-    pub(crate) fn username(&self, handle: HandleId) -> Option<&str> {
-        let member = self.members.of_handle(handle)?;
-        Some(&member.username)
+    /// Returns the number of its members.
+    pub(crate) fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns the name of a member.
+    pub(crate) fn username(&self, contact: &ContactId) -> Option<&str> {
+        let member = self.members.of_contact(contact)?;
+        Some(&member.name.username)
     }
 
     /// Adds a member. It gets the history, the notice of its own join, and on a data channel the
     /// `answer` for the former members, which this returns.
     pub(crate) fn join(
         &mut self,
-        Joining { handle, join, way }: Joining<'_>,
+        Joining { contact, join, way }: Joining<'_>,
         fields: Fields<'_>,
         answer: impl FnOnce(&[Value]) -> String,
     ) -> Result<Vec<Value>, Refusal> {
         self.check_there()?;
         self.options.access.check_pin(fields)?;
-        if self.members.of_handle(handle.id()).is_some() {
+        if self.members.of_contact(&contact.id()).is_some() {
             return Err(Refusal::AlreadyInRoom(self.id.clone()));
         }
         if self.members.named(join.username).is_some() {
@@ -212,73 +239,93 @@ impl RoomState {
             });
         }
         let member = Member {
-            handle: handle.clone(),
-            username: join.username.to_owned(),
-            display: join.display.map(str::to_owned),
+            contact: contact.clone(),
+            name: Name {
+                username: join.username.to_owned(),
+                display: join.display.map(str::to_owned),
+            },
         };
-        let news = member.to_object();
-        tracing::info!(room = %self.id, username = member.username, "member joined");
-        self.members.add(member);
-        if join.history.unwrap_or(true) {
-            for message in self.history.iter() {
-                send(handle, message);
-            }
+        let (seen, name) = (member.to_object(), member.name.clone());
+        tracing::info!(room = %self.id, username = name.username, "member joined");
+        let is_first_of_node = self.members.add(member);
+        let room = self.id.to_string();
+        contact.entered(&room, &name);
+        if is_first_of_node {
+            contact.tell_names(&room, self.members.names());
+            self.tell_history(contact);
         }
-        self.send(self.message("join").with_all(news.clone()));
+        if join.history.unwrap_or(true) {
+            contact.send_all(self.history.iter());
+        }
+        let news = News {
+            joined: Some(name),
+            ..News::default()
+        };
+        self.send(self.message("join").with_all(seen.clone()), &news);
         if way == Way::Channel {
-            send(handle, &answer);
+            contact.send(&answer);
         }
         let room = self.id.to_json();
-        handle.notify(|| {
+        self.notify(contact.handle(), || {
             let event = Object::new().with("event", "join").with("room", room);
-            event.with_all(news).into()
+            event.with_all(seen).into()
         });
         Ok(participants)
     }
 
     /// Removes a member that leaves, and tells all, itself included.
-    pub(crate) fn leave(&mut self, handle: HandleId) -> Result<(), Refusal> {
-        let username = self.username(handle).map(str::to_owned);
+    pub(crate) fn leave(&mut self, contact: &ContactId) -> Result<(), Refusal> {
+        let username = self.username(contact).map(str::to_owned);
         let Some(username) = username.filter(|_| !self.destroyed) else {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
-        self.send(self.message("leave").with("username", username));
-        self.removed(handle);
+        self.send_leave(&username);
+        self.removed(contact);
         Ok(())
     }
 
     /// Removes a member that is gone, if it is one, and tells the others.
-    pub(crate) fn gone(&mut self, handle: HandleId) {
-        if let Some(username) = self.removed(handle) {
-            self.send(self.message("leave").with("username", username));
+    pub(crate) fn gone(&mut self, contact: &ContactId) {
+        if let Some(username) = self.removed(contact) {
+            self.send_leave(&username);
         }
     }
 
-    fn removed(&mut self, handle: HandleId) -> Option<String> {
-        let member = self.members.remove(handle)?;
-        tracing::info!(room = %self.id, username = member.username, "member left");
-        member.handle.notify(|| {
+    fn send_leave(&self, username: &str) {
+        let news = News {
+            gone: Some(username.to_owned()),
+            ..News::default()
+        };
+        self.send(self.message("leave").with("username", username), &news);
+    }
+
+    fn removed(&mut self, contact: &ContactId) -> Option<String> {
+        let member = self.members.remove(contact)?;
+        let username = member.name.username;
+        tracing::info!(room = %self.id, username, "member left");
+        member.contact.left(&self.id.to_string());
+        self.notify(member.contact.handle(), || {
             let event = Object::new().with("event", "leave");
             let event = event.with("room", self.id.to_json());
-            event.with("username", member.username.as_str()).into()
+            event.with("username", username.as_str()).into()
         });
-        Some(member.username)
+        Some(username)
     }
 
     /// Sends a message of a member. If it has addressees, returns which of them it reached.
     pub(crate) fn say(
         &mut self,
-        handle: HandleId,
+        contact: &ContactId,
         text: &str,
         to: &Addressees<'_>,
     ) -> Result<Option<Map<String, Value>>, Refusal> {
-        let author = self.members.of_handle(handle);
+        let author = self.members.of_contact(contact);
         let Some(author) = author.filter(|_| !self.destroyed) else {
             return Err(Refusal::NotInRoom(self.id.clone()));
         };
         let event = self
             .message("message")
-            .with("from", author.username.as_str())
+            .with("from", author.name.username.as_str())
             .with("date", now())
             .with("text", text);
         match to {
@@ -293,14 +340,16 @@ impl RoomState {
                     let member = self.members.named(name);
                     sent.insert((*name).to_owned(), member.is_some().into());
                     if let Some(member) = member {
-                        send(&member.handle, &event);
+                        member.contact.send(&event);
                     }
                 }
                 self.surroundings.tally.whispers.add();
                 Ok(Some(sent))
             }
             Addressees::All => {
-                let remembered = event.clone().with_some("display", author.display.clone());
+                let remembered = event
+                    .clone()
+                    .with_some("display", author.name.display.clone());
                 self.publish(event, remembered)?;
                 self.surroundings.tally.messages.add();
                 Ok(None)
@@ -323,9 +372,15 @@ impl RoomState {
     fn publish(&mut self, event: Object, remembered: Object) -> Result<(), Refusal> {
         let event = self.text(event);
         check_fits(&event)?;
-        self.members.send(&event);
-        if self.history.is_kept() {
-            let remembered = self.text(remembered);
+        let remembered = self.history.is_kept().then(|| self.text(remembered));
+        let is_same = |kept: &String| *kept == event;
+        let kept = remembered.clone();
+        let news = News {
+            kept: kept.map(|kept| if is_same(&kept) { String::new() } else { kept }),
+            ..News::default()
+        };
+        self.send_text(&event, &news);
+        if let Some(remembered) = remembered {
             self.history.push(remembered);
         }
         if let Some(outlet) = &self.outlet {
@@ -342,20 +397,57 @@ impl RoomState {
                 room: self.id.clone(),
             });
         };
-        let handle = member.handle.id();
+        let contact = member.contact.clone();
         let event = self.message("kicked").with("username", username);
-        self.send(event.clone());
-        self.members.remove(handle);
+        let news = News {
+            gone: Some(username.to_owned()),
+            ..News::default()
+        };
+        self.send(event.clone(), &news);
+        self.members.remove(&contact.id());
+        contact.left(&self.id.to_string());
         self.notify(by, || event.into());
         Ok(())
     }
 
-    fn send(&self, event: Object) {
-        self.members.send(&self.text(event));
+    /// Tells the node of a member the history, if there is one.
+    fn tell_history(&self, member: &Contact) {
+        if self.history.is_kept() {
+            member.tell_history(&self.id.to_string(), self.history.iter());
+        }
+    }
+
+    fn send(&self, event: Object, news: &News) {
+        self.send_text(&self.text(event), news);
+    }
+
+    fn send_text(&self, text: &str, news: &News) {
+        self.members.send(&self.id.to_string(), text, news, None);
     }
 
     fn text(&self, message: Object) -> String {
         self.surroundings.json.text(&Value::from(message))
+    }
+}
+
+impl Origin {
+    /// A room that is made now by a request.
+    pub(crate) fn made() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default().as_millis();
+        Origin {
+            since: u64::try_from(since).unwrap_or(u64::MAX),
+            is_shared: false,
+            is_adopted: false,
+        }
+    }
+
+    /// A room of the configuration, or of the file of permanent rooms.
+    pub(crate) fn configured() -> Self {
+        Origin {
+            is_shared: true,
+            ..Origin::made()
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod api_requests;
+mod cluster;
 mod configuration;
 mod limits;
 mod manage;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portunus_core::media::{DataMessage, DataPayload, Event, PeerId};
 use portunus_core::testing::{Line, TestClient, TestServer, everywhere, jsep};
 use portunus_core::{CoreConfig, HandleId, Requester, SessionId};
-use portunus_textroom::{TextRoom, TextRoomConfig};
+use portunus_textroom::{TextRoom, TextRoomConfig, TextRooms};
 use serde_json::{Value, json};
 
 pub const PACKAGE: &str = "janus.plugin.textroom";
@@ -44,6 +44,22 @@ impl World {
             ..CoreConfig::default()
         };
         let plugin = TextRoom::new(config).unwrap();
+        World {
+            server: TestServer::new(core, vec![Arc::new(plugin)]),
+        }
+    }
+
+    /// A server without rooms that is a node of a cluster.
+    pub fn of_cluster(rooms: TextRooms) -> Self {
+        let config = TextRoomConfig {
+            outgoing: everywhere(),
+            ..TextRoomConfig::default()
+        };
+        let core = CoreConfig {
+            session_timeout: 0,
+            ..CoreConfig::default()
+        };
+        let plugin = TextRoom::clustered(config, rooms).unwrap();
         World {
             server: TestServer::new(core, vec![Arc::new(plugin)]),
         }
