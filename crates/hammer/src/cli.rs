@@ -11,7 +11,7 @@ use clap_complete::Shell;
 use crate::lab::launcher;
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::{catalogue, ceiling, lab, report, thresholds};
+use crate::{catalogue, ceiling, cluster, lab, report, thresholds};
 
 /// The program's name.
 const NAME: &str = "portunus-hammer";
@@ -33,6 +33,9 @@ enum Command {
     Scenario(Scenario),
     /// Run a scenario against one or several servers in turn, between two network namespaces
     Lab(lab::Options),
+    /// Load several nodes of a cluster, each in a network namespace, while nodes, links and the bus
+    /// fail by script
+    Cluster(Box<cluster::Options>),
     /// Start a program in a network namespace and on given cores
     #[command(hide = true)]
     Inside(launcher::Options),
@@ -60,6 +63,7 @@ impl Cli {
             Command::Ceiling(options) => ceiling::run(&options)?,
             Command::Scenario(scenario) => return Ok(status(show(&scenario)?)),
             Command::Lab(options) => return Ok(status(lab::run(&options)?)),
+            Command::Cluster(options) => cluster::run(&options)?,
             Command::Figures(options) => catalogue::run(&options)?,
             Command::Inside(options) => return Err(launcher::run(options).into()),
             Command::Report(options) => return Ok(status(report::run(&options)?)),

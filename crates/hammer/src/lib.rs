@@ -10,6 +10,7 @@ mod catalogue;
 pub mod ceiling;
 pub mod cli;
 pub mod client;
+pub mod cluster;
 pub mod doubts;
 mod farend;
 pub mod figures;

@@ -102,6 +102,11 @@ impl Peer {
         Self::new(false, ClientSocket::udp().await)
     }
 
+    /// Like `answering`, at this address.
+    pub async fn answering_from(ip: IpAddr) -> Self {
+        Self::new(false, ClientSocket::udp_from(ip).await)
+    }
+
     /// Like `answering`, behind a firewall that passes only TCP.
     pub fn answering_by_tcp() -> Self {
         Self::answering_by_tcp_from(Ipv4Addr::LOCALHOST.into())

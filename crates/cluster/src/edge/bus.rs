@@ -26,6 +26,11 @@ const WRITES: usize = 256;
 /// How often the server is asked for a sign of life. Two without an answer mean that it is lost.
 const PING: Duration = Duration::from_secs(2);
 
+/// The waits before attempts to connect. They double, and stay short: all is normal within 5 s after
+/// the bus is back, however long it was away.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 /// When an entry of a node expires.
 const NODE_EXPIRY: Duration = Duration::from_secs(15);
 
@@ -90,6 +95,7 @@ pub(super) async fn run(
     let options = plan
         .options
         .ping_interval(PING)
+        .reconnect_delay_callback(wait_after)
         .event_callback(move |event| {
             // The receiver is gone only at the end.
             let _ = told.send(event);
@@ -422,6 +428,13 @@ fn is_new_enough(version: &str) -> bool {
         .map(|part| part.parse::<u32>().ok());
     let found = (numbers.next().flatten(), numbers.next().flatten());
     matches!(found, (Some(major), Some(minor)) if (major, minor) >= OLDEST)
+}
+
+/// Returns the wait after this number of attempts.
+fn wait_after(tries: usize) -> Duration {
+    let doublings = u32::try_from(tries.saturating_sub(1)).unwrap_or(u32::MAX);
+    let factor = 2_u32.saturating_pow(doublings);
+    FIRST_WAIT.saturating_mul(factor).min(LAST_WAIT)
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use super::options::Options;
 use super::peers::{Found, Peer};
 use super::plan::{Extent, Job, Place, jobs};
 use super::state::{Outcome, State};
+use crate::cluster::{self, ClusterError};
 use crate::lab::{self, LabError, Site};
-use crate::record::Report;
+use crate::record::{Report, RunRecord};
 
 /// A call with all it has measured so far.
 pub(super) struct Call<'a> {
@@ -125,6 +126,9 @@ impl<'a> Call<'a> {
         if job.load.needs.browser && crate::browsers::Kind::Chromium.find().is_none() {
             return Err("there is no chromium in PATH".to_owned());
         }
+        if job.load.needs.cluster {
+            cluster::nats_server(None)?;
+        }
         let found = self.found.iter().find(|(peer, _)| *peer == job.peer);
         found
             .map(|(_, found)| found)
@@ -198,11 +202,12 @@ impl<'a> Call<'a> {
         };
         let words = job.words(self.extent, &place, &found.command, &folder);
         let command = shlex::try_join(words.iter().map(String::as_str));
-        let measured = lab::Options::of(&words)
-            .map_err(|error| error.to_string())
-            .map(|options| lab::runs(&options, site));
+        let measured = match job.load.needs.cluster {
+            true => of_cluster(&words, site)?,
+            false => of_lab(&words, site)?,
+        };
         let failure = match measured {
-            Ok(Ok(runs)) => {
+            Ok(runs) => {
                 let report = Report::new(job.name(), runs);
                 let path = self.path(job);
                 let written = report.write(&path);
@@ -211,15 +216,17 @@ impl<'a> Call<'a> {
                 self.measured.add(job, report.runs);
                 None
             }
-            Ok(Err(error @ LabError::Interrupted)) => return Err(error.into()),
-            Ok(Err(error)) => Some(error.to_string()),
             Err(reason) => Some(reason),
         };
         if let Some(reason) = &failure {
             eprintln!("{}: {reason}", job.name());
         }
         let outcome = Outcome {
-            command: format!("portunus-hammer lab {}", command.unwrap_or_default()),
+            command: format!(
+                "portunus-hammer {} {}",
+                job.command_name(),
+                command.unwrap_or_default()
+            ),
             seconds: start.elapsed().as_secs_f64(),
             failure,
         };
@@ -243,6 +250,34 @@ impl<'a> Call<'a> {
     fn path(&self, job: &Job) -> PathBuf {
         let file = format!("{}.json", job.name());
         self.options.out.join("runs").join(file)
+    }
+}
+
+/// The runs of a job, or why there are none.
+type Runs = Result<Vec<RunRecord>, String>;
+
+/// Runs what follows `hammer lab`. Only an interruption is an error.
+fn of_lab(words: &[String], site: &Site) -> Result<Runs, FiguresError> {
+    let options = match lab::Options::of(words) {
+        Ok(options) => options,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match lab::runs(&options, site) {
+        Err(error @ LabError::Interrupted) => Err(error.into()),
+        outcome => Ok(outcome.map_err(|error| error.to_string())),
+    }
+}
+
+/// Runs what follows `hammer cluster`. Only an interruption is an error.
+fn of_cluster(words: &[String], site: &Site) -> Result<Runs, FiguresError> {
+    let options = match cluster::Options::of(words) {
+        Ok(options) => options,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match cluster::measure(&options, site.interrupted()) {
+        Ok(run) => Ok(Ok(vec![run])),
+        Err(ClusterError::Interrupted) => Err(LabError::Interrupted.into()),
+        Err(error) => Ok(Err(error.to_string())),
     }
 }
 

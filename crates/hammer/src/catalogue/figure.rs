@@ -89,6 +89,8 @@ pub(crate) struct Needs {
     pub(crate) browser: bool,
     /// The ceilings are measured as well.
     pub(crate) ceiling: bool,
+    /// Several nodes and a bus: the load is one of `hammer cluster`.
+    pub(crate) cluster: bool,
 }
 
 /// One plot of a figure.
@@ -149,6 +151,14 @@ pub(crate) enum Y {
     Joins,
     /// Memory for one more participant.
     MemoryEach,
+    /// The viewers that all nodes of a cluster carry, of those of one server, by CPU time.
+    TimesOne,
+    /// What the way over another node adds to the delay of 99 of 100 packets.
+    Hop,
+    /// CPU time of a relayed source at its node, of that of a viewer.
+    RelayCost,
+    /// The time until people of a dead node are gone at the others.
+    Gone,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +194,7 @@ impl Needs {
         mixer: false,
         browser: false,
         ceiling: false,
+        cluster: false,
     };
 }
 
@@ -204,6 +215,10 @@ impl Y {
             Self::CpuPerPacket => "CPU time for each packet, us",
             Self::Joins => "joins for each second of CPU time",
             Self::MemoryEach => "memory for one more, KiB",
+            Self::TimesOne => "times the viewers of one server",
+            Self::Hop => "added to the delay of 99 of 100 packets, ms",
+            Self::RelayCost => "CPU time of a relayed source, in viewers",
+            Self::Gone => "gone at the other nodes after, s",
         }
     }
 }

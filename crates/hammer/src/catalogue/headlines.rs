@@ -54,7 +54,7 @@ const fn line(
     }
 }
 
-const HEADLINES: [Headline; 13] = [
+const HEADLINES: [Headline; 14] = [
     line(
         "viewers of one source of 2 Mbit/s",
         "Janus Streamer: 3.1 to 5.7 times Janus, by bit rate",
@@ -132,6 +132,12 @@ const HEADLINES: [Headline; 13] = [
         "",
         ["telephony", "most-calls"],
         Value::One(Y::Carried(1), ""),
+    ),
+    line(
+        "viewers on 4 nodes, times those of one server, by CPU time",
+        "",
+        ["cluster", "cluster-4"],
+        Value::One(Y::TimesOne, ""),
     ),
 ];
 

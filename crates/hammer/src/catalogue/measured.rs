@@ -102,7 +102,7 @@ pub(super) fn of_step(run: &RunRecord, step: &Step, y: Y) -> Option<f64> {
         Y::Throughput => step.received_bps / 1e9,
         Y::Carried(times) => f64::from(step.participants * times),
         Y::CpuPerPacket => step.cpu_ns_per_packet()? / 1e3,
-        Y::Joins | Y::MemoryEach => return None,
+        Y::Joins | Y::MemoryEach | Y::TimesOne | Y::Hop | Y::RelayCost | Y::Gone => return None,
     };
     value.is_finite().then_some(value)
 }
@@ -114,6 +114,10 @@ pub(super) fn at(runs: &[RunRecord], y: Y) -> Option<f64> {
     match y {
         Y::Joins => return run.summary.joins_per_cpu_s,
         Y::MemoryEach => return Some(run.summary.bytes_per_participant? / 1_024.0),
+        Y::TimesOne => return run.cluster.as_ref()?.times_one,
+        Y::Hop => return Some(run.cluster.as_ref()?.hop_p99_us()? / 1e3),
+        Y::RelayCost => return run.cluster.as_ref()?.relay.as_ref()?.in_viewers(),
+        Y::Gone => return run.cluster.as_ref()?.gone_s().max_by(f64::total_cmp),
         _ => {}
     }
     let in_time = best(&run.steps, Criterion::InTime);

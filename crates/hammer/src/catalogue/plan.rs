@@ -132,7 +132,43 @@ impl Job {
         line.split(' ').map(str::to_owned).collect()
     }
 
-    /// Returns the words that follow `hammer lab`.
+    /// Returns the name of the command of hammer that measures it.
+    pub(super) fn command_name(&self) -> &'static str {
+        match self.load.needs.cluster {
+            true => "cluster",
+            false => "lab",
+        }
+    }
+
+    /// Returns the words that follow `hammer cluster`.
+    fn cluster_words(
+        &self,
+        extent: Extent,
+        place: &Place<'_>,
+        command: &str,
+        out: &Path,
+    ) -> Vec<String> {
+        let list = |cores: &[usize]| {
+            let cores = cores.iter().map(usize::to_string);
+            cores.collect::<Vec<_>>().join(",")
+        };
+        // The command of a node is a program without arguments.
+        let program = shlex::split(command).and_then(|words| words.into_iter().next());
+        let mut words = Vec::new();
+        for (option, value) in [
+            ("--server", program.unwrap_or_default()),
+            ("--server-cores", list(place.server_cores)),
+            ("--load-cores", list(place.load_cores)),
+            ("--out", out.display().to_string()),
+        ] {
+            words.extend([option.to_owned(), value]);
+        }
+        // The scenario begins with the name of the command.
+        words.extend(self.scenario(extent).into_iter().skip(1));
+        words
+    }
+
+    /// Returns the words that follow the command of hammer.
     pub(super) fn words(
         &self,
         extent: Extent,
@@ -141,6 +177,9 @@ impl Job {
         out: &Path,
     ) -> Vec<String> {
         let needs = self.load.needs;
+        if needs.cluster {
+            return self.cluster_words(extent, place, command, out);
+        }
         let list = |cores: &[usize]| {
             let cores = cores.iter().take(needs.cores).map(usize::to_string);
             cores.collect::<Vec<_>>().join(",")
@@ -192,6 +231,10 @@ impl Job {
     /// Returns about how long it takes, in seconds, if all its steps are carried.
     pub(super) fn seconds(&self, extent: Extent) -> f64 {
         let step = extent.duration(self.load) + extent.settle() + 1.0;
+        if self.load.needs.cluster {
+            // Six measurements, two starts, and the script.
+            return 6.0 * step + 25.0;
+        }
         let ceiling = match (
             self.load.needs.ceiling && self.peer == Peer::Portunus,
             extent.quick,
@@ -248,7 +291,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
     use crate::catalogue::entries;
-    use crate::lab;
+    use crate::{cluster, lab};
 
     const QUICK: Extent = Extent {
         quick: true,
@@ -275,7 +318,10 @@ mod tests {
         ] {
             for job in &jobs {
                 let words = job.words(extent, &place, "server", Path::new("out"));
-                lab::check(&lab::Options::of(&words).unwrap()).unwrap();
+                match job.load.needs.cluster {
+                    true => cluster::check(&cluster::Options::of(&words).unwrap()).unwrap(),
+                    false => lab::check(&lab::Options::of(&words).unwrap()).unwrap(),
+                }
                 assert!(job.seconds(extent) > 0.0);
             }
         }

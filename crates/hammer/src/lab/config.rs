@@ -12,7 +12,7 @@ const MOST_WORKERS: usize = 16;
 
 /// The API secret of all of them. Clients that show it have no limit of requests, rooms or
 /// mountpoints, which a load from one address would soon reach.
-pub(super) const API_SECRET: &str = "hammer";
+pub(crate) const API_SECRET: &str = "hammer";
 
 /// The API key of LiveKit's protocol. Its secret has the length that LiveKit asks for.
 pub(super) const LIVEKIT_KEY: &str = "hammer";
@@ -80,7 +80,8 @@ pub(super) fn write(dir: &Path, ip: &str, cores: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn portunus(ip: &str, workers: usize) -> String {
+/// Returns the configuration of a Portunus at this address.
+pub(crate) fn portunus(ip: &str, workers: usize) -> String {
     format!(
         "\
 [server]

@@ -4,9 +4,9 @@
 //! Server and load are in separate network namespaces and on separate cores. The ceiling is
 //! measured before each round, over the same link, as is the lateness of the cores without load.
 
-mod config;
+pub(crate) mod config;
 pub(crate) mod launcher;
-mod process;
+pub(crate) mod process;
 mod server;
 mod sink;
 mod spec;
@@ -245,6 +245,13 @@ impl Site {
         }
         let link = Link::new()?;
         Ok(Self { link, interrupted })
+    }
+}
+
+impl Site {
+    /// Returns whether the user has interrupted the measurements.
+    pub(crate) fn interrupted(&self) -> &AtomicBool {
+        &self.interrupted
     }
 }
 

@@ -17,20 +17,20 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A process with its descendants in a process group, which ends with this value.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     status: Option<ExitStatus>,
 }
 
 /// The end of waiting for a process.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     WithStatus(ExitStatus),
     Interrupted,
 }
 
 /// Makes a command that starts its arguments in `namespace`, on `cores`.
-pub(super) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Command> {
+pub(crate) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
     command.arg("inside").arg("--netns").arg(namespace.path());
@@ -41,7 +41,7 @@ pub(super) fn inside(namespace: &Namespace, cores: &[usize]) -> io::Result<Comma
 impl Process {
     /// Starts `command` in its own process group, so that Ctrl-C reaches only the lab, which ends
     /// it in order.
-    pub(super) fn start(command: &mut Command) -> io::Result<Self> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         Ok(Self {
             child,
@@ -50,12 +50,12 @@ impl Process {
     }
 
     /// Returns its id, which is also that of its group.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Returns its exit status if it has ended.
-    pub(super) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
         }
@@ -63,7 +63,7 @@ impl Process {
     }
 
     /// Waits until it ends or the user interrupts.
-    pub(super) fn wait(&mut self, interrupted: &AtomicBool) -> io::Result<Ended> {
+    pub(crate) fn wait(&mut self, interrupted: &AtomicBool) -> io::Result<Ended> {
         loop {
             if let Some(status) = self.ended()? {
                 return Ok(Ended::WithStatus(status));
@@ -76,7 +76,7 @@ impl Process {
     }
 
     /// Asks it to end, and kills it after `patience`. Returns its status if it had already ended.
-    pub(super) fn stop(&mut self, patience: Duration) -> Option<ExitStatus> {
+    pub(crate) fn stop(&mut self, patience: Duration) -> Option<ExitStatus> {
         if let Ok(Some(status)) = self.ended() {
             self.signal(Signal::SIGKILL);
             return Some(status);
@@ -92,6 +92,24 @@ impl Process {
             self.status = self.child.wait().ok();
         }
         None
+    }
+
+    /// Kills it without asking.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
+        if self.status.is_none() {
+            self.status = self.child.wait().ok();
+        }
+    }
+
+    /// Stops it until it is resumed.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::SIGCONT);
     }
 
     fn signal(&self, signal: Signal) {

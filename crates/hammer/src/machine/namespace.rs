@@ -61,6 +61,22 @@ pub enum NamespaceError {
         /// Its message.
         message: String,
     },
+    /// The program `tc` is missing.
+    #[error(
+        "the program tc cannot be run: {0}; it comes with the package iproute2, and links have no delay and no loss without it"
+    )]
+    NoTc(io::Error),
+    /// `tc` refused.
+    #[error("tc {arguments}: {message}; delay and loss take the kernel's module sch_netem")]
+    Tc {
+        /// Its arguments.
+        arguments: String,
+        /// Its message.
+        message: String,
+    },
+    /// There is no such link.
+    #[error("there is no link between {0} and {1}")]
+    NoLink(String, String),
     /// A step of the set-up failed.
     #[error("{step}: {source}")]
     Step {
@@ -111,7 +127,7 @@ impl Link {
 }
 
 impl Namespace {
-    fn new(interface: &'static str, ip: Ipv4Addr) -> Result<Self, NamespaceError> {
+    pub(super) fn new(interface: &'static str, ip: Ipv4Addr) -> Result<Self, NamespaceError> {
         let made = in_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET).map_err(NamespaceError::NotAllowed)?;
             File::open("/proc/thread-self/ns/net").map_err(|source| NamespaceError::Step {
@@ -140,23 +156,42 @@ impl Namespace {
         setns(&self.handle, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
     }
 
-    /// Runs `ip` in it.
-    fn ip(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
-        let output = in_thread(|| {
+    /// Runs `work` in a thread in it. Processes and threads that it starts are in it, too.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        in_thread(|| {
             self.enter()?;
-            Command::new("ip").args(arguments).output()
-        });
-        let output = output.map_err(NamespaceError::NoIp)?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(NamespaceError::Ip {
-            arguments: arguments.join(" "),
-            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            Ok(work())
         })
     }
 
-    fn steering_off(&self) -> Result<(), NamespaceError> {
+    /// Runs `ip` in it.
+    pub(super) fn ip(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
+        let output = self.output("ip", arguments).map_err(NamespaceError::NoIp)?;
+        output.map_err(|message| NamespaceError::Ip {
+            arguments: arguments.join(" "),
+            message,
+        })
+    }
+
+    /// Runs `tc` in it.
+    pub(super) fn tc(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
+        let output = self.output("tc", arguments).map_err(NamespaceError::NoTc)?;
+        output.map_err(|message| NamespaceError::Tc {
+            arguments: arguments.join(" "),
+            message,
+        })
+    }
+
+    /// Runs a program in it. The inner error is what the program said.
+    fn output(&self, program: &str, arguments: &[&str]) -> io::Result<Result<(), String>> {
+        let output = self.within(|| Command::new(program).args(arguments).output())??;
+        Ok(match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        })
+    }
+
+    pub(super) fn steering_off(&self) -> Result<(), NamespaceError> {
         let outcome = in_thread(|| {
             self.enter()?;
             // /sys shows the namespace in which it was mounted, so it is mounted again for this
@@ -176,10 +211,15 @@ impl Namespace {
                 MsFlags::empty(),
                 None::<&str>,
             )?;
-            for queue in fs::read_dir(format!("/sys/class/net/{}/queues", self.interface))? {
-                let path = queue?.path();
-                if path.join("rps_cpus").exists() {
-                    fs::write(path.join("rps_cpus"), "0")?;
+            for interface in fs::read_dir("/sys/class/net")? {
+                let Ok(queues) = fs::read_dir(interface?.path().join("queues")) else {
+                    continue;
+                };
+                for queue in queues {
+                    let path = queue?.path();
+                    if path.join("rps_cpus").exists() {
+                        fs::write(path.join("rps_cpus"), "0")?;
+                    }
                 }
             }
             Ok(())

@@ -204,6 +204,7 @@ fn run(name: &str, round: u32, participants: &[u32], most: f64) -> RunRecord {
         ceiling: Some(ceiling),
         lateness: Vec::new(),
         browsers: None,
+        cluster: None,
     };
     run.compare();
     run

@@ -9,6 +9,7 @@ mod browsers;
 mod calls;
 mod carried_load;
 mod ceiling;
+mod cluster;
 mod delays;
 #[cfg(test)]
 pub(crate) mod example;
@@ -26,6 +27,7 @@ pub use carried_load::{
     Carried, Criterion, DELIVERED_AT_LEAST, IN_TIME_AT_LEAST, IN_TIME_BEFORE, LOST_AT_MOST, best,
 };
 pub use ceiling::{BareLoad, BareLoop, Ceiling};
+pub use cluster::{Act, Cluster, Losses, News, NodeLoad, Notice, RelayCost};
 pub use delays::{Calm, Delays};
 pub use recording::Recorded;
 pub use report::{FORM, ReadError, Report};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Browsers, Ceiling, Criterion, Sample, Step, Summary};
+use super::{Browsers, Ceiling, Cluster, Criterion, Sample, Step, Summary};
 
 /// One scenario against one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct RunRecord {
     /// The real browsers that took part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browsers: Option<Browsers>,
+    /// The nodes, if there were several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
 }
 
 /// What was done to the server.

@@ -1,5 +1,6 @@
 //! Output of the figures for people and other programs.
 
+mod cluster;
 mod comparisons;
 mod csv;
 pub(crate) mod escape;

@@ -1,7 +1,7 @@
 //! The report for a terminal.
 
 use super::view::sections;
-use super::{comparisons, quality, table};
+use super::{cluster, comparisons, quality, table};
 use crate::record::Report;
 
 /// Formats the tables of all sections.
@@ -10,8 +10,14 @@ pub fn for_terminal(report: &Report) -> String {
     let sections = sections(report);
     for section in &sections {
         text += &format!("\n{}\n", section.command().join(" "));
-        let table = quality::of(section).unwrap_or_else(|| table::of(section));
-        text += &table.to_text();
+        let tables = cluster::of(section);
+        match tables.is_empty() {
+            true => {
+                let table = quality::of(section).unwrap_or_else(|| table::of(section));
+                text += &table.to_text();
+            }
+            false => tables.iter().for_each(|table| text += &table.to_text()),
+        }
         for run in section.runs() {
             for warning in &run.summary.warnings {
                 text += &format!(

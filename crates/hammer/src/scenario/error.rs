@@ -55,6 +55,16 @@ pub enum ScenarioError {
     /// No participant could join.
     #[error("nobody got media; the last one to try: {0}")]
     Nobody(String),
+    /// Viewers of a node of a cluster could not join.
+    #[error("{failed} viewers got no media at {node}; the last one: {reason}")]
+    Joins {
+        /// The node.
+        node: String,
+        /// Their number.
+        failed: u32,
+        /// The reason of the last one.
+        reason: String,
+    },
     /// A browser does not do what it should.
     #[error(transparent)]
     Browser(#[from] BrowserError),

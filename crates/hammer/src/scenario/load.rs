@@ -199,6 +199,21 @@ impl Media {
         }
     }
 
+    /// Returns the options that affect the figures, by their names.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, Value> {
+        let traffic = &self.traffic;
+        given([
+            ("bitrate", json!(traffic.video_bps)),
+            ("fps", json!(traffic.fps)),
+            ("packets-per-frame", json!(traffic.packets_per_frame)),
+            ("sizes", json!(traffic.sizes)),
+            ("audio-bitrate", json!(traffic.audio_bps)),
+            ("codec", json!(self.codec)),
+            ("keyframes", json!(self.keyframes)),
+            ("align-sources", json!(self.align_sources)),
+        ])
+    }
+
     /// Returns the traffic, as a run measures it.
     pub(super) fn flow(&self, name: &'static str) -> Flow {
         let traffic = &self.traffic;
@@ -211,16 +226,7 @@ impl Media {
             name,
             interval: traffic.interval(),
             period,
-            options: given([
-                ("bitrate", json!(traffic.video_bps)),
-                ("fps", json!(traffic.fps)),
-                ("packets-per-frame", json!(traffic.packets_per_frame)),
-                ("sizes", json!(traffic.sizes)),
-                ("audio-bitrate", json!(traffic.audio_bps)),
-                ("codec", json!(self.codec)),
-                ("keyframes", json!(self.keyframes)),
-                ("align-sources", json!(self.align_sources)),
-            ]),
+            options: self.by_name(),
             hall: None,
             far: None,
         }
@@ -228,7 +234,7 @@ impl Media {
 }
 
 /// Returns the options that have a value, by their names.
-pub(super) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<String, Value> {
+pub(crate) fn given<const N: usize>(pairs: [(&str, Value); N]) -> BTreeMap<String, Value> {
     let given = pairs.into_iter().filter(|(_, value)| !value.is_null());
     given
         .map(|(name, value)| (name.to_owned(), value))
@@ -248,7 +254,7 @@ pub(crate) fn number(
     number.ok_or_else(|| expected.to_owned())
 }
 
-pub(super) fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     number(text, 0.0..=86_400.0, "a time in seconds is expected")
 }
 

@@ -9,6 +9,7 @@ mod crowd;
 mod echo;
 mod error;
 pub(crate) mod load;
+pub(crate) mod nodes;
 mod plugins;
 mod recording;
 mod room;

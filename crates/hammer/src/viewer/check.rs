@@ -139,6 +139,8 @@ impl Order {
 pub(super) struct Check {
     checker: Checker,
     pub(super) last: Option<Duration>,
+    /// The numbers that this participant misses.
+    pub(super) lost: i64,
 }
 
 impl Check {
@@ -150,7 +152,9 @@ impl Check {
         arrived: Duration,
         findings: &mut Findings,
     ) -> Option<Duration> {
+        let lost = findings.lost;
         self.checker.take(ssrc, payload, arrived, findings);
+        self.lost += findings.lost - lost;
         let last = self.last.replace(arrived)?;
         Some(arrived.saturating_sub(last))
     }

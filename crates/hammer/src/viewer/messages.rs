@@ -53,6 +53,17 @@ pub enum EventKind {
     Ended(String),
 }
 
+/// What one participant has received since it joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The participant.
+    pub id: PeerId,
+    /// Received media packets.
+    pub packets: u64,
+    /// Numbers that are missing and have not arrived late. `None` if it does not check packets.
+    pub lost: Option<i64>,
+}
+
 /// What all participants received since the last window.
 #[derive(Debug, Default)]
 pub struct Window {

@@ -33,7 +33,7 @@ pub(crate) use bare::{Arrived, BareViewers, Counted};
 pub use check::Findings;
 pub use ear::{Heard, Hearing, Kept, Said};
 pub use id::{PUBLISHERS, PeerId};
-pub use messages::{Event, EventKind, NewPeer, Window};
+pub use messages::{Event, EventKind, NewPeer, Standing, Window};
 pub use preparation::{Answered, Factory, Offered, PrepareError, Prepared};
 pub(crate) use voice::{Speaking, Weather};
 
@@ -167,6 +167,12 @@ impl LoadThreads {
     pub async fn starving(&self) -> Vec<PeerId> {
         let starving = self.ask(Command::Starving).await;
         starving.into_iter().flatten().collect()
+    }
+
+    /// Returns what each participant with media has received.
+    pub async fn standings(&self) -> Vec<Standing> {
+        let standings = self.ask(Command::Standings).await;
+        standings.into_iter().flatten().collect()
     }
 
     fn thread_of(&self, id: PeerId) -> usize {

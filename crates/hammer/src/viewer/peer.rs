@@ -144,6 +144,11 @@ impl Peer {
         self.packets
     }
 
+    /// Returns the number of packets that it misses, if it checks packets.
+    pub(super) fn lost(&self) -> Option<i64> {
+        self.checker.as_ref().map(|check| check.lost)
+    }
+
     /// Returns the time since the last packet, if it checks packets or is in an audio room.
     pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
         match &self.ear {

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use super::answering::Agreed;
 use super::expectations::Expectation;
 use super::id::PeerId;
-use super::messages::{Event, EventKind, NewPeer, Window};
+use super::messages::{Event, EventKind, NewPeer, Standing, Window};
 use super::peer::{News, Peer};
 use super::reader::{EVENTS, Extent, PASS, Reader};
 use super::tally::Tally;
@@ -62,6 +62,7 @@ pub(super) enum Command {
     Remove(PeerId),
     Window(oneshot::Sender<Window>),
     Starving(oneshot::Sender<Vec<PeerId>>),
+    Standings(oneshot::Sender<Vec<Standing>>),
     Storm(bool),
 }
 
@@ -395,6 +396,7 @@ impl Load {
                 }
             }
             Command::Starving(reply) => drop(reply.send(self.starving())),
+            Command::Standings(reply) => drop(reply.send(self.standings())),
         }
     }
 
@@ -501,6 +503,17 @@ impl Load {
             (entry.has_media && had == packets).then_some(entry.id)
         };
         self.peers.iter_mut().filter_map(starves).collect()
+    }
+
+    /// Returns what each participant with media has received.
+    fn standings(&self) -> Vec<Standing> {
+        let entries = self.peers.iter().map(|(_, entry)| entry);
+        let of = |entry: &Entry| Standing {
+            id: entry.id,
+            packets: entry.peer.packets(),
+            lost: entry.peer.lost(),
+        };
+        entries.filter(|entry| entry.has_media).map(of).collect()
     }
 
     fn take_window(&mut self) -> Window {

@@ -1,8 +1,10 @@
 //! Clients of video rooms, by HTTP and with real PeerConnections.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use portunus_hammer::machine::HUB_IP;
 use portunus_rtp::ExtensionKind;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
@@ -36,6 +38,15 @@ fn publishing() -> Description {
     })
 }
 
+/// Returns the address of clients of this API: the loopback interface, or that of clients of nodes
+/// that are apart.
+fn address(api: &str) -> IpAddr {
+    match api.starts_with("http://127.0.0.1:") {
+        true => Ipv4Addr::LOCALHOST.into(),
+        false => HUB_IP.into(),
+    }
+}
+
 /// Polls a session until it is gone.
 pub fn follow(session: String, to: mpsc::Sender<Value>) {
     std::thread::spawn(move || {
@@ -67,7 +78,7 @@ impl Guest {
 
     /// A client that has joined nothing.
     pub async fn idle(api: &str) -> Self {
-        Guest::new(api, Peer::offering().await).await
+        Guest::new(api, Peer::offering_from(address(api)).await).await
     }
 
     /// A participant that joins by this request. Returns the answer, too.
@@ -104,7 +115,7 @@ impl Guest {
     }
 
     async fn publishing(api: &str, room: u64, id: u64, offer: Description) -> Self {
-        let mut guest = Guest::new(api, Peer::offering().await).await;
+        let mut guest = Guest::new(api, Peer::offering_from(address(api)).await).await;
         let offer = guest.peer.offer(offer);
         let join = json!({
             "request": "joinandconfigure", "ptype": "publisher", "room": room, "id": id,
@@ -120,7 +131,7 @@ impl Guest {
 
     /// A subscriber to a participant, which is connected.
     pub async fn viewer(api: &str, room: u64, feed: u64) -> Self {
-        let mut guest = Guest::new(api, Peer::answering().await).await;
+        let mut guest = Guest::new(api, Peer::answering_from(address(api)).await).await;
         let join = json!({
             "request": "join", "ptype": "subscriber", "room": room, "streams": [{ "feed": feed }],
         });
@@ -171,6 +182,13 @@ impl Guest {
         }
     }
 
+    /// Returns the data of the plugin that has come and was not taken.
+    pub fn untold(&mut self) -> Vec<Value> {
+        let events = self.events.try_iter();
+        let told = events.filter(|event| !data(event).is_null());
+        told.map(|event| data(&event).clone()).collect()
+    }
+
     /// Returns whether such data of the plugin comes in this time.
     pub fn comes_within(&mut self, time: Duration, holds: impl Fn(&Value) -> bool) -> bool {
         let end = Instant::now() + time;
@@ -209,6 +227,27 @@ impl Guest {
     pub fn has_picture(&self, mark: u8) -> bool {
         let mut packets = self.peer.packets.iter();
         packets.any(|packet| packet.payload.last() == Some(&mark))
+    }
+
+    /// Lets media flow from `publisher` for this time: a picture each 20 ms, with marks from `mark`
+    /// on, modulo 250. Returns the next mark.
+    pub async fn flow(&mut self, publisher: &mut Guest, mark: u8, time: Duration) -> u8 {
+        let (end, mut mark) = (Instant::now() + time, mark % 250);
+        while Instant::now() < end {
+            publisher.send_picture(mark).await;
+            mark = (mark + 1) % 250;
+            publisher.peer.run_for(Duration::from_millis(10)).await;
+            self.peer.run_for(Duration::from_millis(10)).await;
+        }
+        mark
+    }
+
+    /// Returns the marks of the pictures that it has received, in their order.
+    pub fn marks(&self) -> Vec<u8> {
+        let packets = self.peer.packets.iter();
+        packets
+            .filter_map(|it| it.payload.last().copied())
+            .collect()
     }
 
     /// Lets media flow from `publisher` until a picture with this mark is here.

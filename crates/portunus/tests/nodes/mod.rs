@@ -5,10 +5,13 @@ pub mod callers;
 pub mod guests;
 pub mod writers;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use portunus_hammer::machine::{BUS_IP, Mesh, NamespaceError};
 use portunus_tests::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,10 +32,14 @@ pub fn nats_server() -> Option<PathBuf> {
 
 /// A nats-server with JetStream.
 pub fn nats(program: &Path, folder: &Path, port: u16) -> Process {
+    nats_at(program, folder, (Ipv4Addr::LOCALHOST, port))
+}
+
+fn nats_at(program: &Path, folder: &Path, (ip, port): (Ipv4Addr, u16)) -> Process {
     let mut command = Command::new(program);
-    let port = port.to_string();
+    let (ip, port) = (ip.to_string(), port.to_string());
     command
-        .args(["-a", "127.0.0.1", "-p", &port, "-js", "-sd"])
+        .args(["-a", &ip, "-p", &port, "-js", "-sd"])
         .arg(folder);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     Process(command.spawn().unwrap())
@@ -43,8 +50,12 @@ pub struct Node {
     pub name: String,
     pub config: PathBuf,
     pub port: u16,
+    /// The port for media of other nodes.
+    pub media_port: u16,
     admin: u16,
     pub running: Option<(Process, String)>,
+    /// The namespace that it is in, by its number.
+    apart: Option<(Arc<Mesh>, usize)>,
 }
 
 impl Node {
@@ -54,15 +65,22 @@ impl Node {
 
     /// A node with further keys in the section `[cluster]`.
     pub fn with(folder: &Path, name: &str, bus: u16, keys: &str) -> Self {
+        let localhost = Ipv4Addr::LOCALHOST;
+        Self::at(folder, name, (localhost.into(), (localhost, bus)), keys)
+    }
+
+    /// A node at this address, with the bus at that one.
+    fn at(folder: &Path, name: &str, (ip, bus): (IpAddr, (Ipv4Addr, u16)), keys: &str) -> Self {
         let place = folder.join(name);
         std::fs::create_dir(&place).unwrap();
         let (http, admin, port) = (free_port(), free_port(), free_port());
+        let (media_port, (bus_ip, bus)) = (free_port(), bus);
         let config = format!(
-            "[http]\nbind = [\"127.0.0.1\"]\nport = {http}\n[websocket]\nenabled = false\n\
-             [media]\nbind = [\"127.0.0.1\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
+            "[http]\nbind = [\"{ip}\"]\nport = {http}\n[websocket]\nenabled = false\n\
+             [media]\nbind = [\"{ip}\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
              [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\npublishers = 20\n\
-             [[textroom.room]]\nroom = 1234\nhistory = 10\n[cluster]\nbus = \"nats://127.0.0.1:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
-             bind = [\"127.0.0.1\"]\nport = {port}\nmedia_port = 0\nurl = \"http://127.0.0.1:{http}/\"\n{keys}",
+             [[textroom.room]]\nroom = 1234\nhistory = 10\n[cluster]\nbus = \"nats://{bus_ip}:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
+             bind = [\"{ip}\"]\nport = {port}\nmedia_port = {media_port}\nurl = \"http://{ip}:{http}/\"\n{keys}",
             place.join("rec"),
             place.join("cluster"),
         );
@@ -72,13 +90,23 @@ impl Node {
             name: name.to_owned(),
             config: path,
             port,
+            media_port,
             admin,
             running: None,
+            apart: None,
+        }
+    }
+
+    /// Does something where the node is.
+    fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match &self.apart {
+            Some((mesh, number)) => mesh.nodes()[*number].within(work).unwrap(),
+            None => work(),
         }
     }
 
     pub fn start(&mut self) {
-        self.running = Some(run(&self.config));
+        self.running = Some(self.within(|| run(&self.config)));
     }
 
     pub fn api(&self) -> &str {
@@ -92,7 +120,8 @@ impl Node {
 
     /// Returns the answer of its Admin API.
     pub fn admin(&self, request: &Value) -> Value {
-        post(&format!("http://127.0.0.1:{}/admin", self.admin), request)
+        let url = format!("http://127.0.0.1:{}/admin", self.admin);
+        self.within(|| post(&url, request))
     }
 
     pub fn command(&self, arguments: &[&str]) -> Output {
@@ -102,7 +131,7 @@ impl Node {
             .args(arguments)
             .arg("--config")
             .arg(&self.config);
-        command.output().unwrap()
+        self.within(|| command.output().unwrap())
     }
 
     pub fn says(&self, arguments: &[&str]) -> String {
@@ -157,8 +186,12 @@ pub fn home_of<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
 /// A cluster of nodes that are linked.
 pub struct Site {
     pub nodes: Vec<Node>,
-    pub bus: Process,
+    /// `None` while it is stopped.
+    bus: Option<Process>,
+    /// The program of the bus, and its port.
+    program: (PathBuf, u16),
     folder: TempDir,
+    apart: Option<Arc<Mesh>>,
 }
 
 impl Site {
@@ -170,26 +203,84 @@ impl Site {
 
     /// The same, with further keys in the section `[cluster]` of each node.
     pub fn with(names: &[(&str, &str)]) -> Option<Self> {
+        Some(Self::of(nats_server()?, names, None))
+    }
+
+    /// The same, with each node and the bus in a network namespace. From then on the calling thread,
+    /// and threads that it starts, are in that of clients. Returns `None` with a message where there
+    /// are no namespaces, too.
+    pub fn apart(names: &[&str]) -> Option<(Self, Arc<Mesh>)> {
         let program = nats_server()?;
+        let mesh = match Mesh::new(u8::try_from(names.len()).unwrap()) {
+            Ok(mesh) => Arc::new(mesh),
+            Err(error @ (NamespaceError::NotAllowed(_) | NamespaceError::NoIp(_))) => {
+                println!("skipped: {error}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        mesh.hub().enter().unwrap();
+        let names: Vec<_> = names.iter().map(|name| (*name, "")).collect();
+        let site = Self::of(program, &names, Some(mesh.clone()));
+        Some((site, mesh))
+    }
+
+    fn of(program: PathBuf, names: &[(&str, &str)], apart: Option<Arc<Mesh>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = free_port();
-        let bus = nats(&program, &folder.path().join("nats"), port);
-        let nodes = names.iter();
-        let nodes = nodes.map(|(name, keys)| Node::with(folder.path(), name, port, keys));
-        let mut nodes: Vec<Node> = nodes.collect();
+        let localhost = Ipv4Addr::LOCALHOST;
+        let bus = (apart.as_ref().map_or(localhost, |_| BUS_IP), free_port());
+        let nodes = names.iter().enumerate().map(|(index, (name, keys))| {
+            let ip = apart.as_ref().map(|mesh| mesh.nodes()[index].ip);
+            let ip = ip.unwrap_or(localhost.into());
+            Node {
+                apart: apart.clone().map(|mesh| (mesh, index)),
+                ..Node::at(folder.path(), name, (ip, bus), keys)
+            }
+        });
+        let mut site = Site {
+            nodes: nodes.collect(),
+            bus: None,
+            program: (program, bus.1),
+            folder,
+            apart,
+        };
+        site.start_bus();
+        let nodes = &mut site.nodes;
         nodes[0].says(&["init"]);
         nodes[0].start();
-        let address = format!("127.0.0.1:{}", nodes[0].port);
+        let first = match &site.apart {
+            Some(mesh) => mesh.nodes()[0].ip,
+            None => localhost.into(),
+        };
+        let address = format!("{first}:{}", nodes[0].port);
         for (index, (name, _)) in names.iter().enumerate().skip(1) {
             let invitation = nodes[0].says(&["invite", name, "--address", &address]);
             nodes[index].says(&["join", &invitation]);
             nodes[index].start();
         }
-        for node in &nodes {
+        for node in &site.nodes {
             node.until("links", |status| {
                 links_up(status) == names.len() - 1 && status["confirmed"] == true
             });
         }
-        Some(Site { nodes, bus, folder })
+        site
+    }
+
+    /// Kills the bus.
+    pub fn stop_bus(&mut self) {
+        self.bus = None;
+    }
+
+    /// Starts the bus, with what it had.
+    pub fn start_bus(&mut self) {
+        let (program, port) = &self.program;
+        let store = self.folder.path().join("nats");
+        self.bus = Some(match &self.apart {
+            Some(mesh) => mesh
+                .bus()
+                .within(|| nats_at(program, &store, (BUS_IP, *port)))
+                .unwrap(),
+            None => nats(program, &store, *port),
+        });
     }
 }

@@ -112,6 +112,37 @@ const DOOR: Load = Load {
     },
 };
 
+const TWO_NODES: Load = Load {
+    name: "cluster-2",
+    label: "",
+    scenario: "cluster --nodes 2 --bitrate 1M --packets-per-frame 4",
+    size: Size::Each {
+        full: &[1_000],
+        quick: &[100],
+    },
+    duration: 10.0,
+    at: 2.0,
+    besides: 0,
+    needs: Needs {
+        cluster: true,
+        ..Needs::ONE_CORE
+    },
+};
+
+const FOUR_NODES: Load = Load {
+    name: "cluster-4",
+    scenario: "cluster --nodes 4 --bitrate 1M --packets-per-frame 4",
+    at: 4.0,
+    ..TWO_NODES
+};
+
+const fn nodes(name: &'static str, title: &'static str, y: Y) -> Plot {
+    Plot {
+        x: X::At("nodes"),
+        ..bars(name, title, y)
+    }
+}
+
 const fn bars(name: &'static str, title: &'static str, y: Y) -> Plot {
     Plot {
         name,
@@ -225,18 +256,19 @@ pub(super) const FIGURES: [Figure; 8] = [
             bars("packet", "CPU time for each packet", Y::CpuPerPacket),
         ],
     ),
-    Figure {
-        missing: Some(
-            "there is no load of several nodes yet. The figure will be the viewers of one source on several nodes, for each node, \
-             and the delay that a relay adds",
-        ),
-        ..of(
-            "cluster",
-            "Viewers of one source on several nodes",
-            "",
-            &[Peer::Portunus],
-            &[],
-            &[],
-        )
-    },
+    of(
+        "cluster",
+        "Viewers of one source on several nodes",
+        "All nodes share one core, so CPU times are compared: the times the viewers of one server are the sum over the nodes of the \
+         CPU time of one server alone, divided by that of the node with as many viewers. Links have no delay of their own. At the end \
+         the last node is killed.",
+        &[Peer::Portunus],
+        &[&TWO_NODES, &FOUR_NODES],
+        &[
+            nodes("viewers", "Viewers of all nodes", Y::TimesOne),
+            nodes("hop", "What a hop adds to the delay", Y::Hop),
+            nodes("relay", "The cost of a relayed source", Y::RelayCost),
+            nodes("gone", "Until people of a dead node are gone", Y::Gone),
+        ],
+    ),
 ];

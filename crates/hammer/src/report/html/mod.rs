@@ -5,6 +5,7 @@ pub(crate) mod timeline;
 
 use std::fmt::Write;
 
+use super::cluster;
 use super::comparisons;
 use super::escape::escape;
 use super::plot::COLOURS;
@@ -109,8 +110,14 @@ fn heading(scenario: &str) -> String {
 
 fn summary(out: &mut String, section: &Section<'_>) {
     let names: Vec<&str> = section.servers.iter().map(|group| group.name).collect();
-    let table = quality::of(section).unwrap_or_else(|| table::of(section));
-    rows(out, &table, &names);
+    let tables = cluster::of(section);
+    if tables.is_empty() {
+        let table = quality::of(section).unwrap_or_else(|| table::of(section));
+        rows(out, &table, &names);
+    }
+    for table in &tables {
+        rows(out, table, &names);
+    }
 }
 
 /// Writes a table. `servers` are coloured by their index.

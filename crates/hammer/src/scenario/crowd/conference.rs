@@ -47,6 +47,24 @@ impl Feed {
         Self { id, source, sent }
     }
 
+    /// Returns the feed's id on the server.
+    pub(in crate::scenario) fn id(&self) -> &Value {
+        &self.id
+    }
+
+    /// Returns the count of sent packets.
+    pub(super) fn sent(&self) -> &Arc<Sent> {
+        &self.sent
+    }
+
+    /// Returns the same feed for other load threads, in which the source has this number.
+    pub(super) fn with_source(&self, source: usize) -> Self {
+        Self {
+            source,
+            ..self.clone()
+        }
+    }
+
     /// Returns the source's number in the load threads.
     pub(super) fn source(&self) -> usize {
         self.source

@@ -33,6 +33,7 @@ pub use hall::Silence;
 pub(super) use hall::{Hall, Layout};
 pub use join_error::JoinError;
 use join_error::PATIENCE;
+use member::Endpoint;
 pub(super) use member::Member;
 use shared::Shared;
 pub(super) use shared::{CallSetUp, Joins, Limit, Manners};
@@ -197,6 +198,39 @@ impl Crowd {
                 Err(error)
             }
         }
+    }
+
+    /// Publishes a source in a room that is there. Returns the member to end, and the feed.
+    pub(super) async fn publish_in(
+        &self,
+        room: &Value,
+        config: &SourceConfig,
+    ) -> Result<(Member, Feed), JoinError> {
+        let mut endpoint = Endpoint::new(self.0.connections.first()).await?;
+        let published = self.0.publish_in(&endpoint.session, room, config).await;
+        let mut member = Member::default();
+        let feed = published.map(|(feed, joined)| {
+            endpoint.add(joined);
+            feed
+        });
+        member.endpoints.push(endpoint);
+        match feed {
+            Ok(feed) => Ok((member, feed)),
+            Err(error) => {
+                self.end(vec![member]).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a feed of another crowd one that this crowd can watch.
+    pub(super) fn adopt(&self, feed: &Feed) -> Feed {
+        feed.with_source(self.load().add_source(feed.sent()))
+    }
+
+    /// Returns the PeerConnections of the joined participants.
+    pub(super) fn peers(&self) -> BTreeSet<PeerId> {
+        self.0.state().owners.keys().copied().collect()
     }
 
     /// Opens a room of LiveKit's protocol in which `count` participants publish. Returns the members

@@ -138,6 +138,7 @@ pub(super) fn record(options: &Options, flow: &Flow, facts: Facts, started: Dura
         steps: Vec::new(),
         summary: Summary::default(),
         browsers: None,
+        cluster: None,
     }
 }
 
