@@ -203,12 +203,7 @@ impl Director<'_> {
             ..Cluster::default()
         };
         if !options.script_only {
-            self.progress.note("one server alone");
-            let site = Site::alone(self.crew, self.mesh)?;
-            for place in site.places() {
-                let alone = self.wait(nodes::alone(&place, &demand))?;
-                cluster.alone_cpu_cores = alone.cpu_cores;
-            }
+            cluster.alone_cpu_cores = self.alone(&demand)?;
         }
         self.progress.note("the nodes start");
         let mut site = Site::cluster(self.crew, self.mesh)?;
@@ -219,7 +214,6 @@ impl Director<'_> {
             for (node, round_trip) in cluster.each.iter_mut().zip(site.round_trips_us()) {
                 node.round_trip_us = round_trip;
             }
-            cluster.times_one = times_one(cluster.alone_cpu_cores, &cluster.each);
             if let ([near, far, ..], true) = (&*places, demand.sources > 0) {
                 self.progress.note("sources that cross to one other node");
                 cluster.relay = self.wait(nodes::relays(near, far, &demand))?;
@@ -244,7 +238,25 @@ impl Director<'_> {
             let play = nodes::play(&places, &demand, (&*spoken, end), &mut act);
             cluster.acts = self.wait(play)?;
         }
+        drop(site);
+        if !options.script_only {
+            // What disturbs the machine now and then must not flatter the nodes.
+            let again = self.alone(&demand)?;
+            let both = cluster.alone_cpu_cores.into_iter().chain(again);
+            cluster.alone_cpu_cores = both.min_by(f64::total_cmp);
+            cluster.times_one = times_one(cluster.alone_cpu_cores, &cluster.each);
+        }
         Ok(cluster)
+    }
+
+    /// Returns the CPU time of one server without a cluster.
+    fn alone(&self, demand: &Demand) -> Result<Option<f64>, ClusterError> {
+        self.progress.note("one server alone");
+        let site = Site::alone(self.crew, self.mesh)?;
+        let Some(place) = site.places().into_iter().next() else {
+            return Ok(None);
+        };
+        Ok(self.wait(nodes::alone(&place, demand))?.cpu_cores)
     }
 
     /// Lets the load play on this thread, until it is done or the user interrupts.
