@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portunus_core::{ClientAddress, Right, Rights, TokenScope};
-use portunus_resources::{Asker, Maker};
+use portunus_core::{ClientAddress, Right, Rights};
+use portunus_resources::{Asker, ClientElsewhere, Maker};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -136,12 +136,12 @@ impl FarAsker {
         let address = self
             .address
             .map_or(ClientAddress::Unix, ClientAddress::from);
-        Asker {
-            rights,
-            maker: Maker::of(rights, address),
-            scope: TokenScope::default(),
-            handle: None,
-        }
+        // Text rooms know no signed tokens.
+        let client = ClientElsewhere {
+            is_signed: true,
+            is_own: false,
+        };
+        Asker::elsewhere(rights, address, client)
     }
 }
 
