@@ -428,7 +428,7 @@ fn client_media(handle: &Handle, link: &PeerLink) -> ClientMedia {
         codec: line.codec,
         talks: line.receives,
         hears: line.sends,
-        extensions: media.map_or_else(ExtensionMap::default, |media| media.extensions.clone()),
+        extensions: media.map_or_else(ExtensionMap::default, |media| media.extensions),
         levels: line.levels,
         fec: line.fec,
         red: line.red,
