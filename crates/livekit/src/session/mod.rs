@@ -119,7 +119,12 @@ impl Session {
             let next = self.next_deadline();
             tokio::select! {
                 biased;
-                Some(event) = events.recv() => self.happened(event),
+                Some(event) = events.recv() => {
+                    if matches!(event, Event::Closed { .. }) {
+                        self.requests_left(&mut inputs).await;
+                    }
+                    self.happened(event);
+                }
                 () = member.wake.notified() => self.woken(),
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
                     self.tick(Instant::now()).await;
@@ -130,6 +135,15 @@ impl Session {
             }
         }
         self.leave_room();
+    }
+
+    /// Takes what the client had sent before its connection ended: it may have said that it leaves.
+    async fn requests_left(&mut self, inputs: &mut mpsc::Receiver<Input>) {
+        while self.ended.is_none()
+            && let Ok(input) = inputs.try_recv()
+        {
+            self.request(input).await;
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -203,7 +217,8 @@ impl Session {
                     return;
                 }
                 // Media goes on without the WebSocket.
-                if !self.was_up || self.leaving.is_some() {
+                let ends = !self.was_up || self.leaving.is_some();
+                if ends && self.ended.is_none() {
                     self.ended = Some(DisconnectReason::SignalClose);
                 }
             }
