@@ -12,7 +12,7 @@ use prost::encoding::{WireType, encode_key, encode_varint, message};
 /// The longest message of a client, in bytes.
 pub const MAX_MESSAGE: usize = 2 << 20;
 
-/// The read buffer of a connection, in bytes, which it has permanently. The library's default is 128 KiB.
+/// The size of a connection's permanent read buffer, in bytes. The library's default is 128 KiB.
 pub(crate) const READ_BUFFER: usize = 4 << 10;
 
 /// The form of a client's last message. The answers have the same.
@@ -56,7 +56,7 @@ const JOIN: u32 = 1;
 /// The number of the field `other_participants` of `JoinResponse`.
 const OTHER_PARTICIPANTS: u32 = 3;
 
-/// Writes a participant as one of the others of a `join`.
+/// Encodes a participant as the field `other_participants` of a `join`.
 pub(crate) fn other_participant(info: &ParticipantInfo) -> Bytes {
     let mut field = Vec::with_capacity(message::encoded_len(OTHER_PARTICIPANTS, info));
     message::encode(OTHER_PARTICIPANTS, info, &mut field);
@@ -67,7 +67,7 @@ pub(crate) fn other_participant(info: &ParticipantInfo) -> Bytes {
 #[derive(Debug)]
 pub struct Frame {
     response: SignalResponse,
-    /// Of a `join`: the other participants, written already.
+    /// The encoded other participants of a `join`. Empty for all other messages.
     others: Vec<Bytes>,
     binary: OnceLock<Bytes>,
     json: OnceLock<Bytes>,
@@ -86,7 +86,8 @@ impl Frame {
         }
     }
 
-    /// Returns a frame of `join` with these [others](other_participant), so that a join into a large room does not write them anew.
+    /// Returns a frame of `join` with these encoded [participants](other_participant). A join into a
+    /// large room does not encode them again.
     pub(crate) fn joined(join: JoinResponse, others: Vec<Bytes>) -> Self {
         Frame {
             others,

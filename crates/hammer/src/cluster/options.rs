@@ -19,7 +19,7 @@ pub struct Options {
     /// The bus [default: nats-server in PATH, or where scripts/setup cluster installs it]
     #[arg(long, value_name = "PROGRAM")]
     pub(super) nats_server: Option<PathBuf>,
-    /// What is sent
+    /// The media of each source
     #[command(flatten)]
     pub(super) media: Media,
     /// Viewers of one source of node A at each node

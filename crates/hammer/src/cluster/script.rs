@@ -27,7 +27,7 @@ pub(super) enum Event {
     Pause(usize),
     /// It goes on.
     Resume(usize),
-    /// What is sent over a link is lost, in both directions.
+    /// The link loses all packets, in both directions.
     Cut(Station, Station),
     /// The link carries again.
     Heal(Station, Station),

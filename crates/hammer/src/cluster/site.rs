@@ -88,7 +88,7 @@ pub enum SiteError {
     NotReady {
         /// The node or the bus.
         what: String,
-        /// What is wrong.
+        /// The fault.
         how: String,
         /// Its log.
         log: PathBuf,

@@ -102,13 +102,13 @@ pub struct Act {
 pub struct Losses {
     /// Their node.
     pub node: String,
-    /// What they watch: `mountpoint of A`, or `A's publisher`.
+    /// Their source: `mountpoint of A`, or `A's publisher`.
     pub watched: String,
     /// How many they are.
     pub viewers: u32,
     /// How many of them lost packets, or got none for half a second.
     pub affected: u32,
-    /// Packets that they missed. Those of a stream that does not go on are not known.
+    /// Missed packets. The packets of a stream that never continues are not counted.
     pub lost_packets: u64,
     /// The longest time without a packet for one of them.
     pub longest_gap_ms: f64,

@@ -62,7 +62,8 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                         generation: Some(generation),
                         _paid: paid,
                     };
-                    // A full queue slows the client down. Without a session, its last frames are still to be written.
+                    // A full queue slows the client down. After the session's end the writer still
+                    // has to send the last frames.
                     if inputs.send(input).await.is_err() {
                         pending::<()>().await;
                     }
@@ -90,8 +91,8 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
     }
 }
 
-/// Reads until the client has closed the connection, too. What it had sent meanwhile would reset the connection, and the client
-/// would not see the last frames.
+/// Reads until the client closes the connection. Closing a socket with unread data resets it, and
+/// the client would lose the last frames.
 async fn read_out(mut stream: SplitStream<WebSocket>) {
     let rest = async { while let Some(Ok(_)) = stream.next().await {} };
     let _ = timeout(CLOSE_LIMIT, rest).await;

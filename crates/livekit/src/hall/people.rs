@@ -62,14 +62,14 @@ pub(crate) struct Person {
     pub(crate) data_tracks: Vec<DataTrack>,
     /// The number of its last change.
     version: u32,
-    /// Its description as others get it when they join.
+    /// Its encoded description, for the `join` of others.
     written: Option<Written>,
 }
 
-/// The description of a participant that publishes nothing, written once for all who join while it does not change.
+/// The cached encoding of a participant that publishes nothing. Each change of it drops the cache.
 #[derive(Debug)]
 struct Written {
-    /// What the room knew of the participant.
+    /// The profile that is encoded.
     profile: Profile,
     field: Bytes,
 }
@@ -284,7 +284,7 @@ impl People {
         })
     }
 
-    /// Returns the description of a participant of the room as a field of the `join` that others get.
+    /// Returns the encoded description of a participant of the room, for the `join` of another one.
     pub(crate) fn other(&mut self, state: &State, id: &PersonId) -> Option<Bytes> {
         let in_room = state.person(id)?;
         let publishes = state.published(id).is_some();

@@ -44,7 +44,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// How long a participant without media may take to resume.
 const RESUME_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a client that has closed a PeerConnection may take to say that it leaves.
+/// The time in which a client that has closed a PeerConnection may send `leave`.
 const LEAVE_LIMIT: Duration = Duration::from_millis(500);
 
 /// Why a PeerConnection has ended that its client has closed.
@@ -91,7 +91,7 @@ pub(crate) struct Session {
     was_up: bool,
     /// When it has to go, unless its media flows by then.
     deadline: Option<(Instant, DisconnectReason)>,
-    /// When its client joins anew, as it has closed a PeerConnection and may be about to leave.
+    /// When the server asks a client that has closed a PeerConnection to join again.
     leaving: Option<Instant>,
     /// When its subscriptions are brought up to date.
     gathering: Option<Instant>,
@@ -137,7 +137,7 @@ impl Session {
         self.leave_room();
     }
 
-    /// Takes what the client had sent before its connection ended: it may have said that it leaves.
+    /// Handles the requests that arrived before the connection ended. One of them may be `leave`.
     async fn requests_left(&mut self, inputs: &mut mpsc::Receiver<Input>) {
         while self.ended.is_none()
             && let Ok(input) = inputs.try_recv()
@@ -304,7 +304,7 @@ impl Session {
         }
     }
 
-    /// Has the client join anew. The former PeerConnection cannot continue, so that a resume would not help.
+    /// Has the client join anew. A resume would not help, since the PeerConnection cannot continue.
     fn rejoin(&mut self) {
         let reason = DisconnectReason::StateMismatch;
         let message = leave(reason, leave_request::Action::Reconnect);

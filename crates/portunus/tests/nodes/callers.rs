@@ -1,13 +1,12 @@
 //! Users of the video call, by HTTP and with real PeerConnections.
 
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
 use serde_json::{Value, json};
 
-use super::guests::follow;
+use super::events::Events;
 use crate::server::{PATIENCE, attach_to, post};
 
 const PACKAGE: &str = "janus.plugin.videocall";
@@ -21,7 +20,7 @@ const LABEL: &str = "chat";
 pub struct Caller {
     pub handle: String,
     pub peer: Option<Peer>,
-    events: mpsc::Receiver<Value>,
+    events: Events,
     clock: u32,
 }
 
@@ -46,8 +45,7 @@ impl Caller {
     /// A client without a name.
     pub fn new(api: &str) -> Self {
         let handle = attach_to(api, PACKAGE);
-        let (to, events) = mpsc::channel();
-        follow(handle.rsplit_once('/').unwrap().0.to_owned(), to);
+        let events = Events::of(&handle);
         Caller {
             handle,
             peer: None,
@@ -76,16 +74,7 @@ impl Caller {
     /// Waits for an event.
     #[track_caller]
     fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        let mut seen = Vec::new();
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(left) {
-                Ok(event) if holds(&event) => return event,
-                Ok(event) => seen.push(event),
-                Err(error) => panic!("{error}: {seen:#?}"),
-            }
-        }
+        self.events.until(holds)
     }
 
     /// Waits for a result with this event, and returns the whole event.

@@ -1,7 +1,6 @@
 //! Clients of video rooms, by HTTP and with real PeerConnections.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use portunus_hammer::machine::HUB_IP;
@@ -10,7 +9,8 @@ use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOpt
 use portunus_tests::Peer;
 use serde_json::{Value, json};
 
-use crate::server::{PATIENCE, ask, attach_to, get, post};
+use super::events::Events;
+use crate::server::{PATIENCE, ask, attach_to, post};
 
 const PACKAGE: &str = "janus.plugin.videoroom";
 /// A VP8 keyframe of 16 by 16 pixels in one packet.
@@ -22,7 +22,7 @@ pub const VIDEO: usize = 1;
 pub struct Guest {
     pub handle: String,
     pub peer: Peer,
-    events: mpsc::Receiver<Value>,
+    events: Events,
     clock: u32,
 }
 
@@ -47,27 +47,10 @@ fn address(api: &str) -> IpAddr {
     }
 }
 
-/// Polls a session until it is gone.
-pub fn follow(session: String, to: mpsc::Sender<Value>) {
-    std::thread::spawn(move || {
-        // The server may end at any moment.
-        while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {
-            let Ok(event) = serde_json::from_str::<Value>(&event) else {
-                return;
-            };
-            let is_over = event["janus"] == "error" || event["janus"] == "timeout";
-            if is_over || to.send(event).is_err() {
-                return;
-            }
-        }
-    });
-}
-
 impl Guest {
     async fn new(api: &str, peer: Peer) -> Self {
         let handle = attach_to(api, PACKAGE);
-        let (to, events) = mpsc::channel();
-        follow(handle.rsplit_once('/').unwrap().0.to_owned(), to);
+        let events = Events::of(&handle);
         Guest {
             handle,
             peer,
@@ -170,21 +153,12 @@ impl Guest {
 
     #[track_caller]
     fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        let mut seen = Vec::new();
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(left) {
-                Ok(event) if holds(&event) => return event,
-                Ok(event) => seen.push(event),
-                Err(error) => panic!("{error}: {seen:#?}"),
-            }
-        }
+        self.events.until(holds)
     }
 
     /// Returns the data of the plugin that has come and was not taken.
     pub fn untold(&mut self) -> Vec<Value> {
-        let events = self.events.try_iter();
+        let events = self.events.come();
         let told = events.filter(|event| !data(event).is_null());
         told.map(|event| data(&event).clone()).collect()
     }
@@ -194,10 +168,10 @@ impl Guest {
         let end = Instant::now() + time;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(left) {
-                Ok(event) if holds(data(&event)) => return true,
-                Ok(_) => {}
-                Err(_) => return false,
+            match self.events.within(left) {
+                Some(event) if holds(data(&event)) => return true,
+                Some(_) => {}
+                None => return false,
             }
         }
     }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 pub mod callers;
+pub mod events;
 pub mod guests;
 pub mod writers;
 

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::f32::consts::TAU;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use opusic_c::{Application, Channels, Decoder, Encoder, SampleRate};
@@ -12,7 +11,8 @@ use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOpt
 use portunus_tests::Peer;
 use serde_json::{Value, json};
 
-use crate::server::{PATIENCE, ask, attach_to, get, post};
+use crate::nodes::events::Events;
+use crate::server::{ask, attach_to, post};
 
 pub const PACKAGE: &str = "janus.plugin.audiobridge";
 const FRAME: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ const SILENT: f32 = 0.003;
 pub struct Talker {
     pub handle: String,
     peer: Peer,
-    events: mpsc::Receiver<Value>,
+    events: Events,
     encoder: Encoder,
     decoder: Decoder,
     /// In Hz.
@@ -35,22 +35,6 @@ pub struct Talker {
     pub is_silent: bool,
     frame: u32,
     heard: Vec<f32>,
-}
-
-/// Polls a session until it is gone.
-fn follow(session: String, to: mpsc::Sender<Value>) {
-    std::thread::spawn(move || {
-        // The server may end at any moment.
-        while let Ok(event) = std::panic::catch_unwind(|| get(&session)) {
-            let Ok(event) = serde_json::from_str::<Value>(&event) else {
-                return;
-            };
-            let is_over = event["janus"] == "error" || event["janus"] == "timeout";
-            if is_over || to.send(event).is_err() {
-                return;
-            }
-        }
-    });
 }
 
 /// The data of the plugin in an event.
@@ -73,8 +57,7 @@ impl Talker {
     /// A client that has joined nothing.
     pub async fn idle(api: &str, tone: f32) -> Self {
         let handle = attach_to(api, PACKAGE);
-        let (to, events) = mpsc::channel();
-        follow(handle.rsplit_once('/').unwrap().0.to_owned(), to);
+        let events = Events::of(&handle);
         let (channels, rate) = (Channels::Mono, SampleRate::Hz48000);
         Talker {
             handle,
@@ -152,16 +135,7 @@ impl Talker {
 
     #[track_caller]
     pub fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        let mut seen = Vec::new();
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(left) {
-                Ok(event) if holds(&event) => return event,
-                Ok(event) => seen.push(event),
-                Err(error) => panic!("{error}: {seen:#?}"),
-            }
-        }
+        self.events.until(holds)
     }
 
     /// Sends the next frame, and lets time pass until `deadline`.

@@ -191,7 +191,8 @@ impl Connection {
     ) -> Result<(), TransportError> {
         self.demux.configure(&negotiated.media);
         self.negotiate_bandwidth(negotiated);
-        // Most connections have one m-line or two, and each takes 650 bytes: room for four would be the largest part of an idle one.
+        // A vector that grows by itself has room for four, of 650 bytes each. Most connections
+        // have one m-line or two.
         let more = negotiated.media.len().saturating_sub(self.media.len());
         self.media.reserve_exact(more);
         for (index, line) in negotiated.media.iter().enumerate() {

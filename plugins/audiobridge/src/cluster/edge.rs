@@ -71,7 +71,7 @@ struct Staying {
     track: Option<(TrackRef, SourceId)>,
     /// The track by which it hears.
     hears_by: Option<TrackRef>,
-    /// What it hears.
+    /// The mix that it receives.
     mix: Option<Offer>,
     route: Option<RouteId>,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Place {
 /// The load.
 #[derive(Debug, Clone)]
 pub(crate) struct Demand {
-    /// What is sent.
+    /// The media of each source.
     pub(crate) media: Media,
     /// Viewers of the one source at each node.
     pub(crate) viewers: u32,
