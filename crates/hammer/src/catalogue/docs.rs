@@ -1,8 +1,11 @@
 //! Pictures and tables within a page of Markdown.
 //!
 //! A block of the page is between the marks `<!-- figures: NAME -->` and `<!-- /figures -->`. NAME
-//! is a figure's, or `headlines`, or `machine`. Blocks of figures that were not measured stay.
+//! is a figure's, or `headlines`, or `machine`. Blocks of figures that were not measured stay. A call
+//! that measures some figures only leaves `headlines` and `machine`, which are about all of one call,
+//! and says below each of its figures when and where it was measured.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -21,8 +24,17 @@ macro_rules! put {
     ($out:expr, $($arguments:tt)*) => { let _ = writeln!($out, $($arguments)*); };
 }
 
+/// Which figures a call measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of the catalogue.
+    All,
+    /// Those that were named.
+    Named,
+}
+
 /// Fills the page. The pictures go to a folder beside it that has its name.
-pub(super) fn write(report: &Report, page: &Path) -> Result<(), FiguresError> {
+pub(super) fn write(report: &Report, page: &Path, extent: Extent) -> Result<(), FiguresError> {
     let failed = |path: &Path| {
         let path = path.display().to_string();
         move |error: std::io::Error| FiguresError::Write(format!("{path}: {error}"))
@@ -32,13 +44,20 @@ pub(super) fn write(report: &Report, page: &Path) -> Result<(), FiguresError> {
     files::write_pictures(report, &folder).map_err(failed(&folder))?;
     let mut csv = Vec::new();
     files::write_csv(report, &mut csv).map_err(failed(&folder))?;
-    fs::write(folder.join(CSV), csv).map_err(failed(&folder))?;
+    let mut csv = String::from_utf8_lossy(&csv).into_owned();
+    let file = folder.join(CSV);
+    if extent == Extent::Named
+        && let Ok(old) = fs::read_to_string(&file)
+    {
+        csv = merged(&old, &csv);
+    }
+    fs::write(&file, csv).map_err(failed(&file))?;
     let pictures = folder
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let filled = filled(&text, |name| block(report, name, &pictures));
+    let filled = filled(&text, |name| block(report, name, &pictures, extent));
     fs::write(page, filled).map_err(failed(page))
 }
 
@@ -75,15 +94,34 @@ fn name_of(line: &str) -> Option<&str> {
     Some(name.trim())
 }
 
-fn block(report: &Report, name: &str, pictures: &str) -> Option<String> {
-    match name {
-        "headlines" => headlines(report),
-        "machine" => Some(machine(report)),
+fn block(report: &Report, name: &str, pictures: &str, extent: Extent) -> Option<String> {
+    match (name, extent) {
+        ("headlines", Extent::All) => headlines(report),
+        ("machine", Extent::All) => Some(machine(report)),
+        ("headlines" | "machine", Extent::Named) => None,
         _ => {
             let shown = report.figures.iter().find(|shown| shown.name == name)?;
-            (!shown.plots.is_empty()).then(|| figure(report, shown, pictures))
+            if shown.plots.is_empty() {
+                return None;
+            }
+            let mut text = figure(report, shown, pictures);
+            if extent == Extent::Named {
+                put!(text, "\n{}", machine(report).trim_end());
+            }
+            Some(text)
         }
     }
+}
+
+/// Returns the lines of `new`, with those of `old` about other figures before them.
+fn merged(old: &str, new: &str) -> String {
+    let figure = |line: &str| line.split(',').next().unwrap_or_default().to_owned();
+    let measured: HashSet<String> = new.lines().map(figure).collect();
+    let mut new = new.lines();
+    let heading = new.next().into_iter();
+    let kept = old.lines().filter(|line| !measured.contains(&figure(line)));
+    let lines = heading.chain(kept).chain(new);
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn headlines(report: &Report) -> Option<String> {
@@ -172,5 +210,12 @@ mod tests {
         assert_eq!(new, page.replace("old a", "new a"));
         // Once more, nothing changes.
         assert_eq!(filled(&new, |_| None), new);
+    }
+
+    #[test]
+    fn points_of_other_figures_stay() {
+        let old = "figure,x\na,1\nb,1\na,2\nc,1\n";
+        let new = "figure,x\na,3\n";
+        assert_eq!(merged(old, new), "figure,x\nb,1\nc,1\na,3\n");
     }
 }

@@ -38,7 +38,7 @@ pub fn run(options: &Options) -> Result<(), FiguresError> {
     let report = report::Report::of(&call);
     files::write(&report, &options.out)?;
     if let Some(page) = &options.into {
-        docs::write(&report, page)?;
+        docs::write(&report, page, options.extent())?;
     }
     print!("{}", report.to_text());
     println!("Reports: {}", options.out.display());

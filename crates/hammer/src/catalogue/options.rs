@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::docs::Extent;
 use super::entries;
 use super::error::FiguresError;
 use super::figure::Figure;
@@ -59,7 +60,7 @@ pub struct Options {
     #[arg(long)]
     pub(super) fresh: bool,
     /// Write the pictures and tables into this page of Markdown as well, between its marks
-    /// <!-- figures: NAME --> and <!-- /figures -->
+    /// <!-- figures: NAME --> and <!-- /figures -->; headlines and the machine with --all only
     #[arg(long, value_name = "FILE.md")]
     pub(super) into: Option<PathBuf>,
 }
@@ -71,6 +72,11 @@ Example, as root:
   portunus-hammer figures --all --quick --peers portunus,janus,mediasoup,livekit,jvb";
 
 impl Options {
+    /// Returns which figures are measured.
+    pub(super) const fn extent(&self) -> Extent {
+        if self.all { Extent::All } else { Extent::Named }
+    }
+
     /// Returns the named figures.
     pub(super) fn figures(&self) -> Result<Vec<&'static Figure>, FiguresError> {
         if self.all {

@@ -117,7 +117,7 @@ pub(super) async fn room(
     } = options;
     media.traffic.check()?;
     let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
-    let crowd = stage.crowd(false, common.limit())?;
+    let crowd = stage.crowd_of(media.codec, common.limit())?;
     let config = common.source(media);
     let (member, act) = match common.host() {
         Some(host) => {
@@ -157,7 +157,7 @@ pub(super) async fn star(
     } = options;
     media.traffic.check()?;
     let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
-    let crowd = stage.crowd(false, common.limit())?;
+    let crowd = stage.crowd_of(media.codec, common.limit())?;
     let (common_of_all, config) = (common.clone(), Arc::new(common.source(media)));
     // All PeerConnections depend on the number of endpoints, so each size needs new ones.
     let act = move |endpoints| conference(&common_of_all, &config, endpoints, false);
@@ -181,7 +181,7 @@ pub(super) async fn rooms(
     } = options;
     media.traffic.check()?;
     let stage = Stage::of_rooms(load, common.livekit.as_deref()).await?;
-    let crowd = stage.crowd(false, common.limit())?;
+    let crowd = stage.crowd_of(media.codec, common.limit())?;
     let act = conference(common, &Arc::new(common.source(media)), *endpoints, true);
     let acts = Acts::Each(vec![act]);
     let flow = media.flow("rooms");

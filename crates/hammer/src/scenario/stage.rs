@@ -6,7 +6,8 @@ use super::load::Options;
 use super::target::{Facts, Way};
 use crate::client::Connection;
 use crate::machine::{raise_descriptor_limit, usage::Sampler};
-use crate::viewer::{Factory, LoadThreads};
+use crate::source::VideoCodec;
+use crate::viewer::{Factory, LoadThreads, PrepareError};
 
 /// Everything but the participants.
 pub(super) struct Stage<'a> {
@@ -58,8 +59,30 @@ impl<'a> Stage<'a> {
 
     /// Starts the threads for participants, who all may `speak`, without any participant.
     pub(super) fn crowd(&self, speak: bool, limit: Option<Limit>) -> Result<Crowd, ScenarioError> {
+        self.staff(self.factory()?, speak, limit)
+    }
+
+    /// Starts the threads for participants of rooms whose video has this codec.
+    pub(super) fn crowd_of(
+        &self,
+        codec: VideoCodec,
+        limit: Option<Limit>,
+    ) -> Result<Crowd, ScenarioError> {
+        self.staff(self.factory()?.preferring(codec), false, limit)
+    }
+
+    fn factory(&self) -> Result<Factory, PrepareError> {
         let (load, target) = (self.load, &self.load.target);
-        let factory = Factory::new(self.way.local, target.profiles(), load.transport_feedback)?;
+        Factory::new(self.way.local, target.profiles(), load.transport_feedback)
+    }
+
+    fn staff(
+        &self,
+        factory: Factory,
+        speak: bool,
+        limit: Option<Limit>,
+    ) -> Result<Crowd, ScenarioError> {
+        let (load, target) = (self.load, &self.load.target);
         let threads = LoadThreads::start(load.load_threads as usize, load.addresses, speak);
         let (threads, events) = threads.map_err(ScenarioError::Load)?;
         let manners = Manners {

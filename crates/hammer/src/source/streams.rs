@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::ValueEnum;
+use portunus_sdp::CodecName;
 use serde::{Deserialize, Serialize};
 
 /// The streams of a source: video, audio, and with simulcast the video's lower layers.
@@ -33,6 +34,14 @@ impl VideoCodec {
         match self {
             VideoCodec::Vp8 => "vp8",
             VideoCodec::H264 => "h264",
+        }
+    }
+
+    /// Returns its name in SDP.
+    pub const fn codec_name(self) -> CodecName {
+        match self {
+            VideoCodec::Vp8 => CodecName::Vp8,
+            VideoCodec::H264 => CodecName::H264,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use portunus_rtp::{ExtensionKind, Pt};
 use portunus_sdp::{
-    AnswerOptions, CodecSpec, Description, Direction, IceCredentials, Kind, Negotiated,
+    AnswerOptions, CodecName, CodecSpec, Description, Direction, IceCredentials, Kind, Negotiated,
     RemoteTransport, SdpError, SdpType, Session, Setup,
 };
 use smallvec::SmallVec;
@@ -16,6 +16,8 @@ pub struct Answering {
     /// The candidates of this side, which stay.
     candidates: Vec<String>,
     transport_feedback: bool,
+    /// The codec of video that is answered where it is offered, in place of the first.
+    pub(super) preferred: Option<CodecName>,
 }
 
 /// The result of a further offer.
@@ -49,6 +51,7 @@ impl Answering {
             session,
             candidates,
             transport_feedback,
+            preferred: None,
         }
     }
 
@@ -83,10 +86,11 @@ impl Answering {
         }
         options.audio.direction = Direction::RecvOnly;
         options.video.direction = Direction::RecvOnly;
-        // Some servers offer several codecs, the published one first.
+        // Some servers offer several codecs, most of them the published one first.
         let lines = offer.description.active(Kind::Video);
         let codecs = lines.flat_map(|line| &line.codecs);
-        options.video.codecs = codecs.filter_map(CodecSpec::codec_name).collect();
+        let codecs = codecs.filter_map(CodecSpec::codec_name);
+        options.video.codecs = self.preferred.into_iter().chain(codecs).collect();
         let answer = Description::answer(&offer.description, &options);
         let restarts = self.session.set_remote_offer(offer)?;
         let local = restarts.then(credentials);
@@ -153,6 +157,36 @@ mod tests {
         );
         assert!(!agreed.receives.repairs.is_empty());
         assert!(agreed.restart.is_none());
+    }
+
+    #[test]
+    fn the_preferred_codec_is_answered_wherever_it_is_offered() {
+        let offers = [VideoCodec::Vp8, VideoCodec::H264].map(|codec| {
+            let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], false).unwrap();
+            let direction = portunus_sdp::Direction::SendOnly;
+            factory
+                .offer(None, direction, false, Some(codec), false)
+                .unwrap()
+                .1
+        });
+        let [vp8, h264] = offers;
+        let pt = vp8
+            .split_once("m=video")
+            .unwrap()
+            .1
+            .split(' ')
+            .nth(3)
+            .unwrap();
+        let both = vp8.replacen(&format!(" {pt} "), &format!(" {pt} 77 "), 1)
+            + "a=rtpmap:77 H264/90000\r\na=fmtp:77 profile-level-id=42e01f;packetization-mode=1\r\n";
+        let answer = |offer: &str| {
+            let factory = Factory::new(IpAddr::from([127, 0, 0, 1]), &[], false).unwrap();
+            let factory = factory.preferring(VideoCodec::H264);
+            factory.answer(offer, None).unwrap().1
+        };
+        assert!(answer(&both).contains("H264/90000"), "{both}");
+        assert!(answer(&h264).contains("H264/90000"));
+        assert!(answer(&vp8).contains("VP8/90000"));
     }
 
     #[test]

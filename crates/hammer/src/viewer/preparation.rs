@@ -32,6 +32,8 @@ pub struct Factory {
     identity: Arc<Identity>,
     local: IpAddr,
     transport_feedback: bool,
+    /// The codec of video to answer with where a server offers several.
+    preferred: Option<VideoCodec>,
 }
 
 /// The reason why a participant could not be created.
@@ -114,7 +116,18 @@ impl Factory {
             identity: Arc::new(identity),
             local,
             transport_feedback,
+            preferred: None,
         })
+    }
+
+    /// Has offers of several codecs of video answered with this one, if it is among them.
+    /// livekit-server offers all that it knows to each who watches, in an order of its own.
+    #[must_use]
+    pub fn preferring(self, codec: VideoCodec) -> Self {
+        Self {
+            preferred: Some(codec),
+            ..self
+        }
     }
 
     /// Returns whether viewers report each packet's arrival, if the server agrees.
@@ -143,6 +156,7 @@ impl Factory {
         let address = prepared.address;
         let candidates = candidate_lines(&[LocalCandidate::udp(address, address)]);
         let mut answering = Answering::new(session, candidates, self.transport_feedback);
+        answering.preferred = self.preferred.map(VideoCodec::codec_name);
         let (text, negotiated) = answering.negotiate(offer)?;
         prepared.agree(&negotiated)?;
         Ok(Answered {
@@ -175,11 +189,7 @@ impl Factory {
         }
         if let Some(codec) = video {
             let mut line = MediaOffer::new(Kind::Video, direction);
-            let name = match codec {
-                VideoCodec::Vp8 => CodecName::Vp8,
-                VideoCodec::H264 => CodecName::H264,
-            };
-            line.add_codec(name, None, codec.fmtp().map(str::to_owned));
+            line.add_codec(codec.codec_name(), None, codec.fmtp().map(str::to_owned));
             line.extensions.extend(numbers);
             if simulcast {
                 line.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::Rid, 2)];
