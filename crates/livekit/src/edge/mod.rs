@@ -3,13 +3,12 @@
 mod agent;
 mod cors;
 mod socket;
+mod upgrade;
 mod whip;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -19,10 +18,10 @@ use portunus_core::Requester;
 use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
-use crate::frame::{MAX_MESSAGE, READ_BUFFER};
 use crate::refusals::BadInput;
 use crate::services;
 use crate::token;
+use upgrade::Upgrade;
 
 /// Returns the paths of the door.
 pub(crate) fn router(door: Arc<Door>) -> Router {
@@ -114,11 +113,8 @@ async fn rtc(
     requester: Option<Extension<Requester>>,
     uri: Uri,
     headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+    upgrade: Upgrade,
 ) -> Response {
-    let Ok(upgrade) = upgrade else {
-        return StatusCode::NOT_FOUND.into_response();
-    };
     let query = uri.query().unwrap_or_default();
     let requester = self::requester(requester);
     let admitted = door
@@ -132,18 +128,14 @@ async fn rtc(
             return error.into_response();
         }
     };
-    let upgrade = upgrade
-        .max_message_size(MAX_MESSAGE)
-        .max_frame_size(MAX_MESSAGE)
-        .read_buffer_size(READ_BUFFER);
     if admitted.parameters.reconnect {
         return match door.resume(&admitted, requester).await {
-            Resumed::Session(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
-            Resumed::Gone => upgrade.on_upgrade(socket::refuse),
+            Resumed::Session(joined) => upgrade.accept(|it| socket::run(it, joined)),
+            Resumed::Gone => upgrade.accept(socket::refuse),
         };
     }
     match door.join(admitted, requester).await {
-        Ok(joined) => upgrade.on_upgrade(|it| socket::run(it, joined)),
+        Ok(joined) => upgrade.accept(|it| socket::run(it, joined)),
         Err(error) => {
             door.refusals.count(BadInput::Join);
             error.into_response()

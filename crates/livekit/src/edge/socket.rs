@@ -4,14 +4,17 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use livekit_protocol::{DisconnectReason, leave_request};
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::upgrade::{Socket, send};
 use crate::frame::{self, Form, Frame};
 use crate::hall::{Event, Input, Wire};
 use crate::refusals::BadInput;
@@ -30,7 +33,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 const MAX_BROKEN: u32 = 16;
 
 /// Serves a participant until either side ends the connection.
-pub(super) async fn run(socket: WebSocket, joined: Joined) {
+pub(super) async fn run(socket: Socket, joined: Joined) {
     let Joined {
         wire,
         inputs,
@@ -47,7 +50,7 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
                 Message::Binary(content) => (Form::Binary, content),
                 Message::Text(text) => (Form::Json, Bytes::from(text)),
                 Message::Close(_) => return,
-                Message::Ping(_) | Message::Pong(_) => continue,
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
             };
             form.send_replace(of);
             // A message takes about twice its size once it is read.
@@ -93,31 +96,30 @@ pub(super) async fn run(socket: WebSocket, joined: Joined) {
 
 /// Reads until the client closes the connection. Closing a socket with unread data resets it, and
 /// the client would lose the last frames.
-async fn read_out(mut stream: SplitStream<WebSocket>) {
+async fn read_out(mut stream: SplitStream<Socket>) {
     let rest = async { while let Some(Ok(_)) = stream.next().await {} };
     let _ = timeout(CLOSE_LIMIT, rest).await;
 }
 
 /// Sends the frames of a participant, and closes the connection when they end.
-async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
-    mut wire: Wire,
-    forms: watch::Receiver<Form>,
-) {
+async fn write(mut sink: SplitSink<Socket, Message>, mut wire: Wire, forms: watch::Receiver<Form>) {
     let mut pings = interval(PING_INTERVAL);
     pings.tick().await;
     loop {
-        let message = tokio::select! {
+        let written = tokio::select! {
             frame = wire.frames.recv() => match frame {
                 Some(frame) => {
                     let form = *forms.borrow();
-                    written(&frame, form)
+                    timeout(WRITE_LIMIT, write_frame(&mut sink, &frame, form)).await
                 }
                 None => break,
             },
-            _ = pings.tick() => Message::Ping(Bytes::new()),
+            _ = pings.tick() => {
+                let ping = Message::Ping(Bytes::new());
+                timeout(WRITE_LIMIT, sink.send(ping)).await
+            }
         };
-        match timeout(WRITE_LIMIT, sink.send(message)).await {
+        match written {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }
@@ -125,20 +127,21 @@ async fn write(
     close(&mut sink).await;
 }
 
-fn written(frame: &Arc<Frame>, form: Form) -> Message {
-    let content = frame.content(form);
-    match form {
-        Form::Binary => Message::Binary(content),
-        Form::Json => match String::from_utf8(content.to_vec()) {
-            Ok(text) => Message::text(text),
-            Err(_) => Message::Binary(content),
-        },
-    }
+async fn write_frame(
+    sink: &mut SplitSink<Socket, Message>,
+    frame: &Arc<Frame>,
+    form: Form,
+) -> Result<(), Error> {
+    let kind = match form {
+        Form::Binary => Data::Binary,
+        Form::Json => Data::Text,
+    };
+    send(sink, kind, frame.content(form)).await
 }
 
-async fn close(sink: &mut SplitSink<WebSocket, Message>) {
+async fn close(sink: &mut SplitSink<Socket, Message>) {
     let frame = CloseFrame {
-        code: close_code::NORMAL,
+        code: CloseCode::Normal,
         reason: "".into(),
     };
     // An error does not matter.
@@ -146,11 +149,11 @@ async fn close(sink: &mut SplitSink<WebSocket, Message>) {
 }
 
 /// Tells a client that its session is gone, so that it has to join anew.
-pub(super) async fn refuse(socket: WebSocket) {
+pub(super) async fn refuse(socket: Socket) {
     let (mut sink, stream) = socket.split();
     let reason = DisconnectReason::StateMismatch;
     let frame = Arc::new(Frame::new(leave(reason, leave_request::Action::Reconnect)));
-    let sent = sink.send(written(&frame, Form::Binary));
+    let sent = write_frame(&mut sink, &frame, Form::Binary);
     // An error does not matter.
     let _ = timeout(WRITE_LIMIT, sent).await;
     close(&mut sink).await;
