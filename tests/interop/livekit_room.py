@@ -96,11 +96,13 @@ class Guest:
         self.tasks.push_async_callback(cancel, asyncio.create_task(play_tone(source, hertz)))
         return publication
 
-    async def show(self, name: str, width: int, height: int):
-        """Publishes pictures of this size. Returns the publication."""
+    async def show(self, name: str, width: int, height: int, *, simulcast: bool = False):
+        """Publishes pictures of this size, with smaller ones for `simulcast`. Returns the publication."""
         source = rtc.VideoSource(width, height)
         track = rtc.LocalVideoTrack.create_video_track(name, source)
-        options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_CAMERA, simulcast=False)
+        options = rtc.TrackPublishOptions(source=rtc.TrackSource.SOURCE_CAMERA, simulcast=simulcast)
+        if simulcast:
+            options.video_encoding.max_bitrate, options.video_encoding.max_framerate = 4_000_000, 20
         publication = await self.room.local_participant.publish_track(track, options)
         self.tasks.push_async_callback(cancel, asyncio.create_task(paint(source, width, height)))
         return publication

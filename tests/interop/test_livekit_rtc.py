@@ -51,6 +51,21 @@ class RealtimeSdk(unittest.IsolatedAsyncioTestCase):
                 await al.leave()
                 await bo.notices("al leaves")
 
+    async def test_layers(self):
+        # This SDK writes its rids the highest layer first, browsers the lowest.
+        for mode in MODES:
+            with self.subTest(mode):
+                al, bo = await self.both(mode)
+                camera = await al.show("camera", 1280, 720, simulcast=True)
+                await bo.notices("camera of al")
+                seen = bo.room.remote_participants["al"].track_publications[camera.sid]
+                await bo.sees("camera", 1280, 720)
+                for quality, size in (("LOW", (320, 180)), ("MEDIUM", (640, 360)), ("HIGH", (1280, 720))):
+                    seen.set_video_quality(rtc.VideoQuality.Value(f"VIDEO_QUALITY_{quality}"))
+                    await bo.sees("camera", *size)
+                await al.leave()
+                await bo.leave()
+
     async def test_data(self):
         for mode in MODES:
             with self.subTest(mode):

@@ -93,8 +93,8 @@ impl Link {
         sdp: &str,
         e2ee: bool,
     ) -> Result<(), LinkError> {
-        // The rids are in the order q, h, f.
-        let jsep = json!({ "type": kind, "sdp": sdp, "e2ee": e2ee, "rid_order": "lmh" });
+        let rid_order = rid_order(sdp);
+        let jsep = json!({ "type": kind, "sdp": sdp, "e2ee": e2ee, "rid_order": rid_order });
         let message = json!({ "janus": "message", "body": {}, "jsep": jsep });
         self.on_handle(role, message).await.map(drop)
     }
@@ -137,6 +137,27 @@ impl Link {
     }
 }
 
+/// Returns the order of a description's rids. Their names say it: clients in browsers write `q;h;f`,
+/// those for other systems `f;h;q`.
+fn rid_order(sdp: &str) -> &'static str {
+    let rank = |rid: &str| match rid.trim_start_matches('~') {
+        "q" | "0" => Some(0),
+        "h" | "1" => Some(1),
+        "f" | "2" => Some(2),
+        _ => None,
+    };
+    let mut lists = sdp.lines().filter_map(|line| {
+        let list = line.strip_prefix("a=simulcast:send ")?;
+        let mut ranks = list.split([' ', ';']).map_while(rank);
+        let first = ranks.next()?;
+        Some((first, ranks.last()?))
+    });
+    match lists.next() {
+        Some((first, last)) if first > last => "hml",
+        _ => "lmh",
+    }
+}
+
 impl Drop for Link {
     fn drop(&mut self) {
         self.gateway.client_gone(&self.client);
@@ -156,4 +177,28 @@ fn id_in(reply: &Value) -> Result<u64, LinkError> {
         code: 0,
         text: "the reply has no id".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_rids_say_their_order() {
+        for (line, order) in [
+            ("a=simulcast:send q;h;f", "lmh"),
+            ("a=simulcast:send f;h;q", "hml"),
+            ("a=simulcast:send ~f;~h;q recv a;b", "hml"),
+            ("a=simulcast:send h;q", "hml"),
+            ("a=simulcast:send q;h", "lmh"),
+            ("a=simulcast:send 2;1;0", "hml"),
+            ("a=simulcast:send q", "lmh"),
+            ("a=simulcast:send low;high", "lmh"),
+            ("a=simulcast:recv f;h;q", "lmh"),
+            ("", "lmh"),
+        ] {
+            let sdp = format!("m=video 9\r\n{line}\r\na=mid:0\r\n");
+            assert_eq!(rid_order(&sdp), order, "{line}");
+        }
+    }
 }
