@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use livekit_protocol::{
-    DisconnectReason, IceServer, JoinResponse, ServerInfo, participant_info, server_info,
+    DisconnectReason, IceServer, JoinResponse, ServerInfo, client_info, participant_info,
+    server_info,
 };
 use portunus_core::{Gateway, Purse, Requester};
 use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::data_tracks::DataWishes;
 use super::quality::{MEASURING, Wanted};
@@ -33,6 +35,10 @@ const PROTOCOL: i32 = 17;
 /// Seconds between the pings of clients, and until a silent server counts as gone.
 const PING_INTERVAL: i32 = 5;
 const PING_TIMEOUT: i32 = 15;
+
+/// How long the answer to an offer within the join waits after the `join` to a client in Go. It sets
+/// its own offer while it handles the `join`, and fails if the answer comes before it has done so.
+const AFTER_JOIN: Duration = Duration::from_millis(50);
 
 /// A client that joins.
 #[derive(Debug)]
@@ -296,6 +302,9 @@ impl Session {
             self.reconcile();
         }
         if let Some(offer) = parameters.offer {
+            if self.client.sdk() == client_info::Sdk::Go {
+                sleep(AFTER_JOIN).await;
+            }
             self.offered(offer).await;
         }
         self.run(requests, events).await;
