@@ -49,6 +49,10 @@ pub trait ClusterView: fmt::Debug + Send + Sync {
     /// same load another one is first each time.
     fn others(&self) -> Vec<OtherNode>;
 
+    /// Returns the node to which new clients of plain HTTP should go from here, because this one is
+    /// busy and that one is clearly less so.
+    fn relief(&self) -> Option<OtherNode>;
+
     /// Returns the nodes, links and homes, for people and programs.
     fn status(&self) -> ClusterStatus<'_>;
 }

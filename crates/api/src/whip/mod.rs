@@ -22,7 +22,9 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use portunus_core::{ApiError, Credentials, DRAIN_RETRY_SECONDS, Gateway, Purse, Requester, Share};
+use portunus_core::{
+    ApiError, Credentials, DRAIN_RETRY_SECONDS, Gateway, OtherNode, Purse, Requester, Share,
+};
 
 use crate::bodies::{BodyError, RequestBody};
 use crate::{Counters, HttpConfig, WhipConfig, listener};
@@ -135,6 +137,7 @@ impl Whip {
         match (target, head.method) {
             (Target::Endpoint(endpoint), Method::POST) => {
                 self.check_drain(&head.uri)?;
+                self.relieve(&head.uri)?;
                 let query = path::parameters(head.uri.query());
                 self.post(kind, &endpoint, requester, &query, &head.headers, body)
                     .await
@@ -162,15 +165,22 @@ impl Whip {
             ApiError::Draining(node) => node.as_deref(),
             _ => None,
         };
-        let path = uri.path_and_query().map_or("", |path| path.as_str());
-        let place = node.and_then(|node| node.url.as_deref()).and_then(|url| {
-            HeaderValue::try_from(format!("{}{path}", url.trim_end_matches('/'))).ok()
-        });
-        Err(match place {
+        Err(match node.and_then(|node| at(node, uri)) {
             Some(place) => Problem::new(StatusCode::TEMPORARY_REDIRECT, error.to_string())
                 .with_header(LOCATION, place),
             None => full(&error),
         })
+    }
+
+    /// Sends a new client to a node of the cluster that is less busy than this one. It need not know
+    /// on which node a stream is: all have it.
+    fn relieve(&self, uri: &Uri) -> Result<(), Problem> {
+        let node = self.gateway.cluster().and_then(|cluster| cluster.relief());
+        let Some(place) = node.as_ref().and_then(|node| at(node, uri)) else {
+            return Ok(());
+        };
+        let detail = "this node of the cluster is busy; another one is not";
+        Err(Problem::new(StatusCode::TEMPORARY_REDIRECT, detail).with_header(LOCATION, place))
     }
 
     /// Reads the whole body with its payment, if it arrives in time and is not too large.
@@ -189,6 +199,13 @@ impl Whip {
             )),
         }
     }
+}
+
+/// Returns the same endpoint at another node, if that has a URL.
+fn at(node: &OtherNode, uri: &Uri) -> Option<HeaderValue> {
+    let url = node.url.as_deref()?.trim_end_matches('/');
+    let path = uri.path_and_query().map_or("", |path| path.as_str());
+    HeaderValue::try_from(format!("{url}{path}")).ok()
 }
 
 /// Returns credentials with a bearer token as API secret or token, whichever is valid.

@@ -86,6 +86,7 @@ pub(super) struct Snapshot {
     pub(super) sizes: Sizes,
     pub(super) least_loaded: Option<String>,
     pub(super) others: Arc<[OtherNode]>,
+    pub(super) relief: Option<OtherNode>,
     pub(super) lost_events: u64,
     pub(super) refused_certificates: u64,
 }
@@ -249,6 +250,12 @@ impl Cluster {
     /// Returns the other nodes that serve and that this one has a link to, the least loaded first.
     pub fn others(&self) -> Arc<[OtherNode]> {
         self.snapshot().others
+    }
+
+    /// Returns the node to which new clients should go from here, because this one is above 70 % of
+    /// its busiest worker and that one below 60 %.
+    pub fn relief(&self) -> Option<OtherNode> {
+        self.snapshot().relief
     }
 
     /// Leaves the cluster, because the server ends.
@@ -436,6 +443,7 @@ impl Driver {
         self.snapshot.sizes = self.node.sizes();
         self.snapshot.least_loaded = self.node.least_loaded();
         self.snapshot.others = self.node.others().into();
+        self.snapshot.relief = self.node.relief();
         let mut facts = self
             .shared
             .facts

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::Node;
+use super::settling::BUSY;
 use crate::links::Wire;
 use crate::members::Life;
 use crate::places::{Entry, Role};
@@ -102,6 +103,17 @@ impl Node {
             .collect();
         others.sort_by(|a, b| a.load.total_cmp(&b.load));
         others
+    }
+
+    /// Returns the node to which new clients should go from here, because this one is busy and that
+    /// one is clearly less so. Never two nodes that name each other.
+    pub fn relief(&self) -> Option<OtherNode> {
+        if self.load.worker <= BUSY {
+            return None;
+        }
+        let others = self.others().into_iter();
+        let mut reachable = others.filter(|other| other.urls.http.is_some());
+        reachable.next().filter(|other| other.load < BUSY - 0.1)
     }
 
     /// Returns the number of homes that this node has, and of nodes to which it has a link.

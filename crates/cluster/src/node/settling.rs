@@ -31,7 +31,7 @@ const ORPHAN_LIMIT: Duration = Duration::from_secs(30);
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
 /// Above this share of its busiest worker a node lets others have new homes.
-const BUSY: f32 = 0.7;
+pub(super) const BUSY: f32 = 0.7;
 
 /// The most homes that are handed over in a second.
 const HANDOVERS: u32 = 50;

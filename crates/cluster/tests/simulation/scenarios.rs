@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use portunus_cluster::{
-    Bucket, Demand, HomeKey, HomeRecord, Place, Unplaced, VersionRange, WithoutBus,
+    Bucket, Demand, HomeKey, HomeRecord, Load, Place, Unplaced, VersionRange, WithoutBus,
 };
 
 use crate::schedule::check;
@@ -27,6 +27,34 @@ fn cluster(count: usize, without_bus: WithoutBus) -> World {
         linked(world, count - 1)
     });
     world
+}
+
+#[test]
+fn a_busy_node_names_one_that_is_not() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    let relief = |world: &World, index: usize| {
+        let node = world.hosts[index].node.as_ref().unwrap();
+        node.relief().map(|other| world.index(&other.node))
+    };
+    assert_eq!([0, 1, 2].map(|index| relief(&world, index)), [None; 3]);
+    for (index, worker) in [(0, 0.9), (1, 0.65), (2, 0.3)] {
+        let load = Load {
+            worker,
+            ..Load::default()
+        };
+        world.demand(index, Demand::Load(load));
+    }
+    world.until(second(10), "the loads at all nodes", |world| {
+        relief(world, 0) == Some(2)
+    });
+    assert_eq!((relief(&world, 1), relief(&world, 2)), (None, None));
+    // Where all are busy, nobody is sent around.
+    let load = Load {
+        worker: 0.65,
+        ..Load::default()
+    };
+    world.demand(2, Demand::Load(load));
+    world.until(second(10), "no relief", |world| relief(world, 0).is_none());
 }
 
 fn linked(world: &World, each: usize) -> bool {

@@ -50,6 +50,10 @@ impl ClusterView for View {
         nodes
     }
 
+    fn relief(&self) -> Option<OtherNode> {
+        self.cluster.relief().as_ref().map(other_node)
+    }
+
     fn status(&self) -> ClusterStatus<'_> {
         Box::pin(async {
             let status = self.cluster.status().await?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use portunus_cluster::{
     Bucket, BusEvent, BusRequest, ConnId, Demand, Entry, Epoch, HomeKey, LinkEvent, Node, NodeId,
-    NodeSettings, Outcome, Output, Place, VersionRange, WithoutBus,
+    NodeSettings, Outcome, Output, Place, Urls, VersionRange, WithoutBus,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -188,7 +188,10 @@ impl World {
             region: String::new(),
             control: vec!["127.0.0.1:1".parse().unwrap()],
             relay: Vec::new(),
-            urls: portunus_cluster::Urls::default(),
+            urls: Urls {
+                http: Some(format!("https://{}.example.org", host.id)),
+                ..Urls::default()
+            },
             fingerprint: String::new(),
             without_bus: self.without_bus,
         };
