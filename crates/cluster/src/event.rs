@@ -98,6 +98,13 @@ pub enum Event {
         /// The content.
         payload: Bytes,
     },
+    /// By which way a node is heard from now on. It comes before `NodeUp` and `NodeResumed`.
+    Heard {
+        /// The node.
+        node: NodeId,
+        /// The node that carries the frames of the link, or `None` for a direct connection.
+        through: Option<NodeId>,
+    },
     /// A link to a node is up.
     NodeUp {
         /// The node.

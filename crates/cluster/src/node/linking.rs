@@ -222,6 +222,11 @@ impl Node {
         link.is_suspect = false;
         let was_lost = std::mem::replace(&mut link.is_lost, false);
         let node_id = node.clone();
+        let heard = Event::Heard {
+            node: node_id.clone(),
+            through: None,
+        };
+        self.outputs.push_back(Output::Event(heard));
         let event = match was_lost {
             true => Event::NodeUp {
                 node: node_id,

@@ -144,6 +144,7 @@ impl Node {
             LinkStatus {
                 node: node.clone(),
                 state: state.to_owned(),
+                through: None,
                 version,
                 round_trip_us: round_trip.map(|it| u64::try_from(it).unwrap_or(u64::MAX)),
                 queued: link.outbox.len() + link.registers.len() + unsent.sum::<usize>(),
