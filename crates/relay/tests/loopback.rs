@@ -81,7 +81,11 @@ async fn nodes() -> [Node; 2] {
         };
         index += 1;
         let max_bps = None;
-        let (other, _) = relays.connect(&FarNodeOptions { link, max_bps });
+        let (other, _) = relays.connect(&FarNodeOptions {
+            link,
+            max_bps,
+            place: None,
+        });
         let running = relays.clone();
         tokio::spawn(async move { running.run().await });
         Node {

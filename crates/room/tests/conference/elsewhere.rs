@@ -28,7 +28,11 @@ fn node(world: World) -> Node {
         receive: NodeLinkKey::random(),
     };
     let max_bps = None;
-    let (other, far) = relays.connect(&FarNodeOptions { link, max_bps });
+    let (other, far) = relays.connect(&FarNodeOptions {
+        link,
+        max_bps,
+        place: None,
+    });
     Node {
         world,
         relays,

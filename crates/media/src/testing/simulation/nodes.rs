@@ -219,6 +219,7 @@ impl Simulation {
             ssrc,
             ingest,
             encoding,
+            replaces: None,
         };
         let receive = NodeLinkCommand::Receive(stream);
         self.order(FAR as u16, Command::NodeLink(receive));
