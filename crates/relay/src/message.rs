@@ -113,6 +113,9 @@ pub enum Message {
         /// The encodings, 0 the lowest.
         encodings: Vec<u8>,
     },
+    /// A message of a later version.
+    #[serde(other)]
+    Later,
 }
 
 /// An encoding that is wanted.

@@ -289,6 +289,7 @@ impl State {
                     state.begins_again(now);
                 }
             }
+            Message::Later => {}
             Message::Seek { source, without } => self.take_seek(node, *source, without, now),
             Message::Carriers { source, nodes } => self.take_carriers((node, *source), nodes, now),
             Message::Ask {

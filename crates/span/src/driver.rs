@@ -17,7 +17,7 @@ use crate::fragments::Fragments;
 use crate::link_message::LinkMessage;
 use crate::options::SpanOptions;
 use crate::port::{LINKS, PortEvent, THINGS};
-use crate::sources::{Crossings, Kind};
+use crate::sources::{Crossings, Kind, place};
 
 /// How often links are measured, and the age of their keys is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -161,8 +161,10 @@ impl Driver {
     /// Calls the exchange with a node, and does what follows from it.
     async fn exchange(&mut self, node: &NodeId, call: impl FnOnce(&mut Exchange, Instant)) {
         let is_opener = self.cluster.id() < node;
-        let ours = &self.options.addresses;
-        let new = || Exchange::new(is_opener, ours.clone());
+        let SpanOptions {
+            addresses, region, ..
+        } = &self.options;
+        let new = || Exchange::new(is_opener, addresses.clone(), region.clone());
         let exchange = self.exchanges.entry(node.clone()).or_insert_with(new);
         call(exchange, Instant::now());
         for action in exchange.take_actions() {
@@ -176,6 +178,7 @@ impl Driver {
             Action::Send(message) => self.send(node, &message).await,
             Action::Connect {
                 addresses,
+                region,
                 send,
                 receive,
             } => {
@@ -184,8 +187,11 @@ impl Driver {
                     send,
                     receive,
                 };
-                let max_bps = self.options.max_bps;
-                let (id, far) = relays.connect(&FarNodeOptions { link, max_bps });
+                let (id, far) = relays.connect(&FarNodeOptions {
+                    link,
+                    max_bps: self.options.max_bps,
+                    place: region.and_then(|region| place(node, region)),
+                });
                 self.crossings.add_node(node.clone(), id, far);
                 tracing::info!(%node, "cluster: a media link is up");
                 let node = node.clone();

@@ -247,7 +247,22 @@ export interface NodeLink {
   state: string;
   round_trip_us?: number;
   /** What the media link carries. */
-  media?: { round_trip_us?: number; lost: number; mbps_out: number; mbps_in: number; streams_out: number; streams_in: number };
+  media?: MediaLink;
+}
+
+export interface MediaLink {
+  round_trip_us?: number;
+  lost: number;
+  mbps_out: number;
+  mbps_in: number;
+  streams_out: number;
+  streams_in: number;
+  /** Whether media crosses the link in both directions. */
+  works: boolean;
+  /** Streams that are sent to the node for third ones. */
+  carried_streams: number;
+  /** Through which nodes sources of the node come, and how many. */
+  through: Record<string, number>;
 }
 
 /** Where a room or stream lives. */

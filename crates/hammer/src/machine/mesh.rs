@@ -25,6 +25,10 @@ const TO_FIRST: &str = "node0";
 /// A hardware address that no interface has. Frames to it are dropped by who gets them.
 const NOBODY: &str = "02:00:00:00:00:01";
 
+/// A router that does not exist, and the routing table that leads to it.
+const NOWHERE: &str = "10.98.255.254";
+const NOWHERE_TABLE: &str = "98";
+
 /// The most packets that wait on a link with a delay.
 const WAITING: &str = "100000";
 
@@ -131,6 +135,67 @@ impl Mesh {
     pub fn heal(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
         for (namespace, interface, other) in self.ends(a, b)? {
             namespace.ip(&["neighbour", "del", &other, "dev", &interface])?;
+        }
+        Ok(())
+    }
+
+    /// Cuts a link for UDP only: TCP passes.
+    pub fn cut_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        for (namespace, interface, other) in self.ends(a, b)? {
+            namespace.ip(&[
+                "neighbour",
+                "replace",
+                NOWHERE,
+                "lladdr",
+                NOBODY,
+                "nud",
+                "permanent",
+                "dev",
+                &interface,
+            ])?;
+            let to = format!("{other}/32");
+            let own = namespace.ip.to_string();
+            namespace.ip(&[
+                "route",
+                "replace",
+                &to,
+                "via",
+                NOWHERE,
+                "dev",
+                &interface,
+                "onlink",
+                "src",
+                &own,
+                "table",
+                NOWHERE_TABLE,
+            ])?;
+            namespace.ip(&[
+                "rule",
+                "add",
+                "to",
+                &other,
+                "ipproto",
+                "udp",
+                "table",
+                NOWHERE_TABLE,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Mends a link that was cut for UDP only.
+    pub fn heal_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        for (namespace, _, other) in self.ends(a, b)? {
+            namespace.ip(&[
+                "rule",
+                "del",
+                "to",
+                &other,
+                "ipproto",
+                "udp",
+                "table",
+                NOWHERE_TABLE,
+            ])?;
         }
         Ok(())
     }

@@ -55,6 +55,8 @@ pub(super) fn text(status: &Value) -> String {
         "IN",
         "STREAMS OUT",
         "IN",
+        "CARRIED",
+        "THROUGH",
     ]);
     for it in list(status, "links") {
         let round_trip = milliseconds(it);
@@ -67,12 +69,14 @@ pub(super) fn text(status: &Value) -> String {
             version.map_or_else(String::new, |it| it.to_string()),
             round_trip,
             format!("{}", number(it, "queued")),
-            of_media(milliseconds),
+            of_media(media_round_trip),
             of_media(|it| format!("{:.1} %", number(it, "lost") * 100.0)),
             of_media(|it| format!("{:.1}", number(it, "mbps_out"))),
             of_media(|it| format!("{:.1}", number(it, "mbps_in"))),
             of_media(|it| format!("{}", number(it, "streams_out"))),
             of_media(|it| format!("{}", number(it, "streams_in"))),
+            of_media(|it| format!("{}", number(it, "carried_streams"))),
+            of_media(through),
         ]);
     }
     links.write(&mut out);
@@ -105,6 +109,22 @@ pub(super) fn text(status: &Value) -> String {
         }
     }
     out.trim_end().to_owned()
+}
+
+/// The round trip of a media link, unless nothing crosses it.
+fn media_round_trip(media: &Value) -> String {
+    match media.get("works").and_then(Value::as_bool) {
+        Some(false) => "broken".to_owned(),
+        _ => milliseconds(media),
+    }
+}
+
+/// The nodes through which sources of the other node come, with their number.
+fn through(media: &Value) -> String {
+    let nodes = media.get("through").and_then(Value::as_object);
+    let nodes = nodes.into_iter().flatten();
+    let named = nodes.map(|(node, sources)| format!("{node} ({sources})"));
+    named.collect::<Vec<_>>().join(" ")
 }
 
 /// Rows whose columns are as wide as their longest entry.
@@ -175,6 +195,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_link_says_what_is_carried_and_through_whom_sources_come() {
+        let status = json!({
+            "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true,
+            "nodes": [], "homes": [], "disagreements": [],
+            "links": [{ "node": "b", "state": "up", "version": 1, "round_trip_us": 900, "queued": 0,
+                "media": { "lost": 0.0, "mbps_out": 0.0, "mbps_in": 0.0, "streams_out": 2,
+                    "streams_in": 0, "works": false, "carried_streams": 2, "through": { "c": 3 } } }],
+        });
+        let text = text(&status);
+        let link = text.lines().find(|line| line.starts_with("b "));
+        let words: Vec<_> = link.into_iter().flat_map(str::split_whitespace).collect();
+        assert!(words.contains(&"broken"), "{text}");
+        assert_eq!(
+            words.get(words.len() - 3..),
+            Some(&["2", "c", "(3)"][..]),
+            "{text}"
+        );
+    }
 
     #[test]
     fn columns_are_aligned_and_empty_tables_are_left_out() {
