@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use portunus_media::IngestId;
 use portunus_relay::{Event, Message, Offer};
+use proptest::prelude::*;
 use world::{World, name};
 
 const ALL: u8 = 7;
@@ -388,4 +389,150 @@ fn requests_without_sense_are_refused_and_leave_nothing() {
         node.state.take_message(from, &ask, now);
     }
     assert_eq!(world.nodes[1].media.requested().ingests.len(), 4_096);
+}
+
+/// A step of a schedule at random.
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// Viewers of a node look at these encodings of the source, or (0) at nothing.
+    Look(usize, u8),
+    Cut(usize, usize),
+    Heal(usize, usize),
+    /// The connection for messages between two nodes is replaced.
+    Replace(usize, usize),
+    Drain(usize, bool),
+    /// A node gets a message with any content from another one.
+    Message(usize, usize, u8),
+    /// 100 ms pass.
+    Pass(u8),
+}
+
+const NODES: usize = 5;
+
+fn act() -> impl Strategy<Value = Act> {
+    let two = || (0..NODES, 1..NODES).prop_map(|(a, by)| (a, (a + by) % NODES));
+    prop_oneof![
+        3 => (1..NODES, 0..8_u8).prop_map(|(node, encodings)| Act::Look(node, encodings)),
+        2 => two().prop_map(|(a, b)| Act::Cut(a, b)),
+        2 => two().prop_map(|(a, b)| Act::Heal(a, b)),
+        1 => two().prop_map(|(a, b)| Act::Replace(a, b)),
+        1 => (0..NODES, any::<bool>()).prop_map(|(node, drains)| Act::Drain(node, drains)),
+        2 => (two(), any::<u8>()).prop_map(|((a, b), kind)| Act::Message(a, b, kind)),
+        4 => (1..60_u8).prop_map(Act::Pass),
+    ]
+}
+
+/// A message that is well-formed, and may make no sense.
+fn any_message(offer: &Offer, kind: u8) -> Message {
+    let of = name(usize::from(kind / 10) % (NODES + 1));
+    let source = match kind % 2 {
+        0 => offer.id,
+        _ => portunus_relay::SourceId(u64::from(kind)),
+    };
+    let streams = vec![portunus_relay::Wanted {
+        encoding: kind % 4,
+        ssrc: 100_000 + u32::from(kind),
+        worker: u16::from(kind % 3),
+    }];
+    let nodes = vec![of.clone(), name(2), name(3)];
+    match kind % 10 {
+        0 | 1 => Message::Carriers { source, nodes },
+        2 => Message::Ask {
+            of,
+            source,
+            description: offer.description.clone(),
+        },
+        3 => Message::Carry {
+            of,
+            source,
+            streams,
+            spatial: 2,
+            temporal: 2,
+        },
+        4 => Message::Carrying {
+            of,
+            source,
+            worker: 9,
+        },
+        5 | 6 => Message::Refused { of, source },
+        7 => Message::Seek {
+            source,
+            without: nodes,
+        },
+        _ => Message::CarriedWithheld {
+            of,
+            source,
+            encodings: vec![kind; 9],
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever happens, no source goes in a circle or over more than two links for long, and when
+    /// all is mended everybody gets what they look at, directly or by a carrier.
+    #[test]
+    fn all_get_what_they_look_at_in_the_end(
+        acts in proptest::collection::vec(act(), 0..40),
+        fan_out in 1..3_usize,
+    ) {
+        let mut world = World::new(&["", "", "us", "us", ""], fan_out);
+        let offer = world.offer(0, 3);
+        let ingests: Vec<IngestId> =
+            (1..NODES).map(|node| world.subscribe(node, 0, &offer)).collect();
+        let mut looks = [0; NODES];
+        for act in acts {
+            match act {
+                Act::Look(node, encodings) => {
+                    looks[node] = encodings;
+                    world.look(node, ingests[node - 1], encodings);
+                }
+                Act::Cut(a, b) => world.cut(a, b),
+                Act::Heal(a, b) => world.heal(a, b),
+                Act::Replace(a, b) => world.replace_connection(a, b),
+                Act::Drain(node, drains) => world.nodes[node].state.set_draining(drains),
+                Act::Message(from, to, kind) => {
+                    let message = any_message(&offer, kind);
+                    let (now, node) = (world.now, &mut world.nodes[to]);
+                    let from = node.others[&from];
+                    node.state.take_message(from, &message, now);
+                    world.settle();
+                }
+                Act::Pass(times) => world.pass(Duration::from_millis(100) * u32::from(times)),
+            }
+            for node in 1..NODES {
+                for encoding in 0..3 {
+                    // It panics if there is a circle.
+                    world.way(node, ingests[node - 1], encoding);
+                }
+            }
+        }
+        for a in 0..NODES {
+            world.nodes[a].state.set_draining(false);
+            for b in 0..a {
+                world.heal(a, b);
+            }
+        }
+        world.seconds(40);
+        for node in 1..NODES {
+            for encoding in 0..3 {
+                let way = world.way(node, ingests[node - 1], encoding);
+                let is_wanted = looks[node] & 1 << encoding != 0;
+                prop_assert_eq!(way.is_some(), is_wanted, "{} {}: {:?}", node, encoding, way);
+                prop_assert!(way.is_none_or(|way| way.len() <= 2));
+            }
+        }
+        // When nobody looks any more, nothing is left but what was subscribed to.
+        for node in 1..NODES {
+            world.look(node, ingests[node - 1], 0);
+        }
+        world.seconds(20);
+        for node in 0..NODES {
+            prop_assert_eq!(world.sent(node), 0, "{}", node);
+            let ingests = world.nodes[node].media.requested().ingests.len();
+            prop_assert_eq!(ingests, usize::from(node != 0), "{}", node);
+            prop_assert_eq!(world.nodes[node].media.requested().relayed, vec![]);
+        }
+    }
 }

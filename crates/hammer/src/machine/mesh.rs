@@ -274,7 +274,7 @@ mod tests {
         clippy::panic,
         reason = "a test fails by a panic"
     )]
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
@@ -320,6 +320,20 @@ mod tests {
         mesh.cut(Station::Bus, Station::Node(1)).unwrap();
         assert!(!passes(&sockets[1], &bus, SILENCE));
         assert!(passes(&sockets[1], &sockets[0], PATIENCE));
+        mesh.cut_media(link.0, link.1).unwrap();
+        assert!(!passes(&sockets[0], &sockets[1], SILENCE));
+        assert!(!passes(&sockets[1], &sockets[0], SILENCE));
+        assert!(passes(&sockets[0], &sockets[2], PATIENCE));
+        let listener = mesh.nodes()[1]
+            .within(|| TcpListener::bind((mesh.nodes()[1].ip, 0)).unwrap())
+            .unwrap();
+        let address = listener.local_addr().unwrap();
+        let connected = mesh.nodes()[0]
+            .within(|| TcpStream::connect_timeout(&address, PATIENCE))
+            .unwrap();
+        assert!(connected.is_ok(), "TCP passes");
+        mesh.heal_media(link.0, link.1).unwrap();
+        assert!(passes(&sockets[0], &sockets[1], PATIENCE));
         let none = mesh.cut(Station::Node(0), Station::Node(9));
         assert!(matches!(none, Err(NamespaceError::NoLink(..))));
     }
