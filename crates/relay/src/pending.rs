@@ -6,6 +6,10 @@ use std::collections::{HashSet, VecDeque};
 use crate::sending::SentId;
 use crate::{NodeName, SourceId};
 
+/// The number of waiting messages from which on refusals are left out: whoever asks that much is
+/// not answered, and tries another node.
+const MAX_WITH_REFUSALS: usize = 10_000;
+
 /// The subjects of the messages that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -37,9 +41,16 @@ pub(crate) enum Subject {
 
 impl Pending {
     pub(crate) fn push(&mut self, subject: Subject) {
+        if matches!(subject, Subject::Refused(..)) && self.queue.len() >= MAX_WITH_REFUSALS {
+            return;
+        }
         if self.queued.insert(subject.clone()) {
             self.queue.push_back(subject);
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
     }
 
     pub(crate) fn pop(&mut self) -> Option<Subject> {

@@ -400,9 +400,13 @@ impl State {
 
     /// Returns the next message, and the node that it is for.
     pub fn poll_message(&mut self) -> Option<(FarNodeId, Message)> {
-        let nodes: Vec<FarNodeId> = self.nodes.keys().copied().collect();
-        let mut nodes = nodes.into_iter();
-        nodes.find_map(|node| Some((node, self.poll_message_to(node)?)))
+        loop {
+            let mut nodes = self.nodes.iter();
+            let node = *nodes.find(|(_, state)| !state.pending.is_empty())?.0;
+            if let Some(message) = self.poll_message_to(node) {
+                return Some((node, message));
+            }
+        }
     }
 
     /// Returns the next message for a node.
