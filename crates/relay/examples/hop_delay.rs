@@ -141,6 +141,7 @@ fn nodes() -> [Node; 2] {
             link,
             max_bps: None,
             place: None,
+            is_suspect: false,
         };
         let other = state.connect(&options, Instant::now());
         Node {

@@ -40,12 +40,12 @@ impl FarNodeState {
         link: NodeLink,
         max_bps: Option<u64>,
         place: Option<NodePlace>,
-        now: Instant,
+        health: Health,
     ) -> Self {
         Self {
             link,
             place,
-            health: Health::new(now),
+            health,
             capacity: Capacity::new(max_bps),
             sending: BTreeMap::new(),
             assigned: BTreeMap::new(),

@@ -15,21 +15,22 @@ const SILENT: Duration = Duration::from_millis(1_500);
 pub(crate) struct Health {
     signs: SignsOfLife,
     heard: Instant,
-    answered: Instant,
+    answered: Option<Instant>,
     /// Since when answers come.
     works_since: Option<Instant>,
     was_broken: bool,
 }
 
 impl Health {
-    /// Returns the health of a new link, which has some time to show that it works.
-    pub(crate) fn new(now: Instant) -> Self {
+    /// Returns the health of a new link, which has some time to show that it works, unless it is
+    /// suspect.
+    pub(crate) fn new(is_suspect: bool, now: Instant) -> Self {
         Self {
             signs: SignsOfLife::default(),
             heard: now,
-            answered: now,
+            answered: (!is_suspect).then_some(now),
             works_since: None,
-            was_broken: false,
+            was_broken: is_suspect,
         }
     }
 
@@ -39,7 +40,7 @@ impl Health {
             self.heard = now;
         }
         if signs.answered != self.signs.answered {
-            self.answered = now;
+            self.answered = Some(now);
             self.works_since.get_or_insert(now);
         }
         self.signs = signs;
@@ -53,7 +54,8 @@ impl Health {
 
     /// Whether it carries media in both directions, as far as is known.
     pub(crate) fn works(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.answered) < BROKEN
+        let since = |at| now.saturating_duration_since(at);
+        self.answered.is_some_and(|at| since(at) < BROKEN)
     }
 
     /// For how long it has worked.
@@ -76,7 +78,7 @@ mod tests {
     fn a_link_is_broken_after_3_s_without_an_answer_and_works_with_the_next_one() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut health = Health::new(start);
+        let mut health = Health::new(false, start);
         let signs = |heard, answered| SignsOfLife { heard, answered };
         assert!(health.works(at(0)), "it has time");
         assert_eq!(health.take(signs(1, 1), at(500)), None);
@@ -87,5 +89,8 @@ mod tests {
         assert_eq!(health.works_for(at(3_500)), Duration::ZERO);
         assert_eq!(health.take(signs(4, 2), at(4_000)), Some(true));
         assert_eq!(health.works_for(at(5_000)), Duration::from_secs(1));
+        let mut suspect = Health::new(true, start);
+        assert!(!suspect.works(at(0)), "it has to show that it works");
+        assert_eq!(suspect.take(signs(1, 1), at(500)), Some(true));
     }
 }

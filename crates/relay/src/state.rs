@@ -9,6 +9,7 @@ use portunus_media::{
 };
 
 use crate::far_node::FarNodeState;
+use crate::health::Health;
 use crate::pending::Subject;
 use crate::receiving::Receiving;
 use crate::sending::{Sending, SentId};
@@ -37,6 +38,8 @@ pub struct FarNodeOptions {
     /// Which node it is, and where. `None` if it is of a version that knows nothing of carriers: it
     /// neither is one nor has one.
     pub place: Option<NodePlace>,
+    /// Whether the link counts as broken until the other node has answered on it.
+    pub is_suspect: bool,
 }
 
 /// The part of a node in trees of nodes.
@@ -162,7 +165,8 @@ impl State {
             self.by_name.insert(place.name.clone(), node);
             self.look_at.get_or_insert(now + LOOK);
         }
-        let state = FarNodeState::new(link, options.max_bps, options.place.clone(), now);
+        let health = Health::new(options.is_suspect, now);
+        let state = FarNodeState::new(link, options.max_bps, options.place.clone(), health);
         self.nodes.insert(node, state);
         node
     }

@@ -45,6 +45,7 @@ fn node() -> Node {
         link,
         max_bps,
         place: None,
+        is_suspect: false,
     };
     let other = state.connect(&options, Instant::now());
     Node {

@@ -85,6 +85,7 @@ async fn nodes() -> [Node; 2] {
             link,
             max_bps,
             place: None,
+            is_suspect: false,
         });
         let running = relays.clone();
         tokio::spawn(async move { running.run().await });

@@ -1,6 +1,6 @@
 //! The task that carries messages between the cluster, the relays and the kinds of things.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub(crate) struct Driver {
     options: SpanOptions,
     exchanges: HashMap<NodeId, Exchange>,
     fragments: Fragments,
+    /// The nodes whose control link goes through a third one.
+    indirect: HashSet<NodeId>,
 }
 
 impl Driver {
@@ -46,6 +48,7 @@ impl Driver {
             options,
             exchanges: HashMap::new(),
             fragments: Fragments::default(),
+            indirect: HashSet::new(),
         }
     }
 
@@ -74,6 +77,12 @@ impl Driver {
 
     async fn cluster_event(&mut self, event: Event) {
         match event {
+            Event::Heard { node, through } => {
+                match through {
+                    Some(_) => self.indirect.insert(node),
+                    None => self.indirect.remove(&node),
+                };
+            }
             Event::NodeUp { node, .. } => {
                 self.fragments.forget(&node);
                 self.exchange(&node, Exchange::node_up).await;
@@ -88,6 +97,7 @@ impl Driver {
                 self.fragments.forget(&node);
                 self.exchange(&node, |it, _| it.node_lost()).await;
                 self.exchanges.remove(&node);
+                self.indirect.remove(&node);
                 self.tell_all(&PortEvent::Lost { node }).await;
             }
             Event::Direct {
@@ -191,6 +201,7 @@ impl Driver {
                     link,
                     max_bps: self.options.max_bps,
                     place: region.and_then(|region| place(node, region)),
+                    is_suspect: self.indirect.contains(node),
                 });
                 self.crossings.add_node(node.clone(), id, far);
                 tracing::info!(%node, "cluster: a media link is up");

@@ -102,6 +102,7 @@ impl World {
             },
             max_bps: None,
             place: (!is_old).then(|| self.place(b)),
+            is_suspect: false,
         };
         let now = self.now;
         let node = &mut self.nodes[a];

@@ -32,6 +32,7 @@ fn node(world: World) -> Node {
         link,
         max_bps,
         place: None,
+        is_suspect: false,
     });
     Node {
         world,
