@@ -89,12 +89,12 @@ function nodeCells({ node, state, region, load, age_ms }: ClusterNode, own: stri
   ];
 }
 
-function linkCells({ node, state, round_trip_us, media }: NodeLink) {
+function linkCells({ node, state, through, round_trip_us, media }: NodeLink) {
   const us = media?.round_trip_us ?? round_trip_us;
   const streams = (number: number): string => `${count(number)} ${number === 1 ? 'stream' : 'streams'}`;
   return [
     node,
-    <Noted text={state} bad={state !== 'up'} />,
+    <Noted text={state} more={[through != null && `through ${through}`]} bad={state !== 'up' || through != null} />,
     us == null ? '–' : time(us / 1_000_000),
     media ? <Noted text={percent(media.lost)} bad={media.lost >= LOSS} /> : '–',
     media ? <Noted text={megabits(media.mbps_out)} more={[streams(media.streams_out)]} /> : '–',
