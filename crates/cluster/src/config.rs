@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::authority::Folder;
 use crate::id::NodeId;
 use crate::settings::WithoutBus;
+use crate::wire::VersionRange;
 
 /// The port of control links (TCP), and the first one of media links (UDP).
 const PORT: u16 = 7900;
@@ -83,6 +84,8 @@ pub struct NodeConfig {
     /// The URL of this node's server for LiveKit's clients.
     #[serde(with = "portunus_config::optional")]
     pub livekit_url: Option<String>,
+    /// The highest version of the control protocol that this node speaks. 0 means the newest.
+    pub version: u32,
     /// What becomes of new rooms while the bus is away.
     pub without_bus: WithoutBus,
     /// The number of NATS servers that keep a copy. 0 means 3 in a cluster of NATS, otherwise 1.
@@ -106,6 +109,7 @@ impl Default for NodeConfig {
             url: None,
             websocket_url: None,
             livekit_url: None,
+            version: 0,
             without_bus: WithoutBus::default(),
             replicas: 0,
         }
@@ -186,6 +190,7 @@ impl Configuration for ClusterConfig {
         let text = "expected 1 to 64 letters, digits, hyphens and underscores";
         section.require(&["prefix"], is_right, text);
         section.range("replicas", node.replicas, 0..=5);
+        section.range("version", node.version, 0..=VersionRange::OURS.max);
         section.range("max_mbps", node.max_mbps, 0..=MAX_MBPS);
         section.range("fan_out", node.fan_out, 1..=64);
         for (key, url, schemes) in [

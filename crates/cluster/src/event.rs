@@ -124,7 +124,8 @@ pub enum Event {
         /// The node.
         node: NodeId,
     },
-    /// Nothing was heard of a node for 3 s, or it was started anew: sources of it have ended.
+    /// Neither this node nor another one has heard of a node for 2 s, or it was started anew:
+    /// sources of it have ended.
     NodeLost {
         /// The node.
         node: NodeId,

@@ -197,3 +197,37 @@ async fn a_third_node_takes_a_source_from_the_second_and_outlives_it() {
     let status = site.nodes[2].status();
     assert!(is_direct(&status, "a"), "{status:#}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pictures_go_around_a_link_that_carries_nothing_at_all() {
+    let Some((site, mesh)) = Site::apart(&["a", "b", "c"]) else {
+        return;
+    };
+    let [a, _, c] = &site.nodes[..] else {
+        panic!("three nodes")
+    };
+    let mut ada = Guest::publisher(a.api(), ROOM, 11).await;
+    let (mut cleo, _) = Guest::listener(c.api(), ROOM, 33).await;
+    let mut viewer = Guest::viewer(c.api(), ROOM, 11).await;
+    viewer.watch(&mut ada, 0).await;
+    cleo.untold();
+    let mut watch = Watch::new(&mut viewer, &mut ada);
+    mesh.cut(Station::Node(0), Station::Node(2)).unwrap();
+    let around = |status: &Value| is_through(status, "a", "b");
+    watch.go_on_for(Duration::from_secs(1)).await;
+    watch.go_on_until("a way around", c, around).await;
+    watch.go_on_for(Duration::from_secs(2)).await;
+    let longest = watch.take_longest();
+    println!("around the cut link: {longest:?} without a picture");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    mesh.heal(Station::Node(0), Station::Node(2)).unwrap();
+    watch
+        .go_on_until("the direct way", c, |status| is_direct(status, "a"))
+        .await;
+    watch.go_on_for(Duration::from_secs(2)).await;
+    let longest = watch.take_longest();
+    println!("back to the direct way: {longest:?} without a picture");
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    let left = |data: &Value| data.get("leaving").is_some();
+    assert!(!cleo.untold().iter().any(left), "nobody has left");
+}

@@ -245,6 +245,8 @@ export interface NodeLink {
   node: string;
   /** `up`, `suspect`, `connecting` or `down`. */
   state: string;
+  /** The node that carries the frames of the link, if there is no direct connection. */
+  through?: string;
   round_trip_us?: number;
   /** What the media link carries. */
   media?: MediaLink;

@@ -56,16 +56,20 @@ pub(super) fn text(status: &Value) -> String {
         "STREAMS OUT",
         "IN",
         "CARRIED",
-        "THROUGH",
+        "SOURCES THROUGH",
     ]);
     for it in list(status, "links") {
         let round_trip = milliseconds(it);
         let version = it.get("version").and_then(Value::as_u64);
         let media = it.get("media");
+        let through = it.get("through").and_then(Value::as_str);
+        let state = word(it, "state");
         let of_media = |text: fn(&Value) -> String| media.map_or_else(String::new, text);
         links.row([
             word(it, "node"),
-            word(it, "state"),
+            through.map_or(state.clone(), |through| {
+                format!("{state} through {through}")
+            }),
             version.map_or_else(String::new, |it| it.to_string()),
             round_trip,
             format!("{}", number(it, "queued")),
@@ -222,11 +226,14 @@ mod tests {
             "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true,
             "nodes": [{ "node": "a", "state": "serving", "region": "", "control": ["192.0.2.1:7900"],
                 "load": { "worker": 0.25, "mbps_out": 12.0 }, "age_ms": 900 }],
-            "links": [], "homes": [], "disagreements": ["b is on the bus, and there is no link to it"],
+            "links": [{ "node": "b", "state": "up", "through": "c", "version": 2, "queued": 0 }],
+            "homes": [], "disagreements": ["b is on the bus, and there is no link to it"],
         });
         let expected = "This node   a of portunus\nBus         connected\n\n\
             NODE  STATE    REGION  LOAD  MBIT/S OUT  SEEN   CONTROL\n\
             a     serving          25 %  12.0        0.9 s  192.0.2.1:7900\n\n\
+            LINK TO  STATE         VERSION  ROUND TRIP  QUEUED  MEDIA ROUND TRIP  LOST  MBIT/S OUT  IN  STREAMS OUT  IN  CARRIED  SOURCES THROUGH\n\
+            b        up through c  2                    0\n\n\
             What disagrees:\n- b is on the bus, and there is no link to it";
         assert_eq!(text(&status), expected);
     }
