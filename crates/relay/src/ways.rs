@@ -149,6 +149,8 @@ impl State {
                 continue;
             };
             if node.place.is_none() || node.health.is_silent(now) || !node.works(now) {
+                // The source's node must not name it again.
+                receiving.course.fail(next, now);
                 continue;
             }
             if receiving.parent() == Some(next) {

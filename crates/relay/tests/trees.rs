@@ -269,6 +269,20 @@ fn two_carriers_that_lose_the_source_do_not_carry_for_each_other() {
 }
 
 #[test]
+fn a_carrier_that_is_not_reached_is_named_once() {
+    let mut world = World::new(&[""; 3], 1);
+    world.cut(1, 2);
+    world.seconds(5);
+    let before = world.messages;
+    let (_, ingests) = watched(&mut world, &[1, 2], 1);
+    assert_eq!(world.way(2, ingests[1], 0), Some(vec![0]));
+    world.seconds(20);
+    assert_eq!(world.way(2, ingests[1], 0), Some(vec![0]));
+    let messages = world.messages - before;
+    assert!(messages < 10, "{messages}");
+}
+
+#[test]
 fn nodes_of_an_old_version_get_all_from_the_source_and_carry_nothing() {
     let mut world = World::with(&[""; 5], 1, &[1, 3]);
     let (_, ingests) = watched(&mut world, &[1, 2, 3, 4], 1);
