@@ -11,11 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::authority::Folder;
 use crate::id::NodeId;
 use crate::settings::WithoutBus;
+use crate::wire::VersionRange;
 
 /// The port of control links (TCP), and the first one of media links (UDP).
 const PORT: u16 = 7900;
 /// The most that may be sent to another node, in Mbit/s.
 const MAX_MBPS: u64 = 1_000_000;
+
+/// How many nodes take a source from its node, if nothing else is set.
+const FAN_OUT: usize = 8;
 
 /// What stands for the name of the node in its URLs.
 pub(crate) const NAME: &str = "{name}";
@@ -63,10 +67,13 @@ pub struct NodeConfig {
     pub media_port: u16,
     /// The most that is sent to another node, in Mbit/s. 0 means no limit.
     pub max_mbps: u64,
+    /// How many nodes take a source from this one, 1 to 64. Further ones take it from those.
+    pub fan_out: usize,
     /// The addresses at which other nodes reach this one. Empty means the one that leads to the
     /// bus.
     pub announced: Vec<IpAddr>,
-    /// Where this node is. New homes go to nodes of the same region.
+    /// Where this node is. New homes go to nodes of the same region, and a source of another region
+    /// comes to it once.
     pub region: String,
     /// The URL of this node's HTTP server for clients. `{name}` in URLs stands for its name.
     #[serde(with = "portunus_config::optional")]
@@ -77,6 +84,8 @@ pub struct NodeConfig {
     /// The URL of this node's server for LiveKit's clients.
     #[serde(with = "portunus_config::optional")]
     pub livekit_url: Option<String>,
+    /// The highest version of the control protocol that this node speaks. 0 means the newest.
+    pub version: u32,
     /// What becomes of new rooms while the bus is away.
     pub without_bus: WithoutBus,
     /// The number of NATS servers that keep a copy. 0 means 3 in a cluster of NATS, otherwise 1.
@@ -94,11 +103,13 @@ impl Default for NodeConfig {
             port: PORT,
             media_port: PORT,
             max_mbps: 0,
+            fan_out: FAN_OUT,
             announced: Vec::new(),
             region: String::new(),
             url: None,
             websocket_url: None,
             livekit_url: None,
+            version: 0,
             without_bus: WithoutBus::default(),
             replicas: 0,
         }
@@ -179,7 +190,9 @@ impl Configuration for ClusterConfig {
         let text = "expected 1 to 64 letters, digits, hyphens and underscores";
         section.require(&["prefix"], is_right, text);
         section.range("replicas", node.replicas, 0..=5);
+        section.range("version", node.version, 0..=VersionRange::OURS.max);
         section.range("max_mbps", node.max_mbps, 0..=MAX_MBPS);
+        section.range("fan_out", node.fan_out, 1..=64);
         for (key, url, schemes) in [
             ("url", &node.url, HTTP),
             ("websocket_url", &node.websocket_url, WEBSOCKET),

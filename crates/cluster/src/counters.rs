@@ -33,6 +33,12 @@ pub struct Counters {
     pub dropped_items: u64,
     /// Nodes that were lost.
     pub lost_nodes: u64,
+    /// Frames between two other nodes that this one has carried.
+    pub carried_frames: u64,
+    /// Frames between two other nodes that could not be carried: there is no link, or too much waits.
+    pub uncarried_frames: u64,
+    /// Frames between two nodes that neither had sent, or that may not be carried.
+    pub refused_carried: u64,
     /// Links refused because no version is common.
     pub version_refusals: u64,
 }

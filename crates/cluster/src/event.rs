@@ -98,6 +98,13 @@ pub enum Event {
         /// The content.
         payload: Bytes,
     },
+    /// By which way a node is heard from now on. It comes before `NodeUp` and `NodeResumed`.
+    Heard {
+        /// The node.
+        node: NodeId,
+        /// The node that carries the frames of the link, or `None` for a direct connection.
+        through: Option<NodeId>,
+    },
     /// A link to a node is up.
     NodeUp {
         /// The node.
@@ -117,7 +124,8 @@ pub enum Event {
         /// The node.
         node: NodeId,
     },
-    /// Nothing was heard of a node for 3 s, or it was started anew: sources of it have ended.
+    /// Neither this node nor another one has heard of a node for 2 s, or it was started anew:
+    /// sources of it have ended.
     NodeLost {
         /// The node.
         node: NodeId,

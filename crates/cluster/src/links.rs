@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 use crate::id::{Epoch, NodeId};
 use crate::key::HomeKey;
-use crate::wire::Frame;
+use crate::path::Path;
+use crate::wire::{Frame, VersionRange};
 
 /// The number of a connection, chosen by the edge. It is never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,8 +57,8 @@ pub enum CloseReason {
     /// No version is common.
     #[error("no version of the control protocol is common")]
     Version,
-    /// Nothing was heard for 3 s.
-    #[error("nothing was heard of it for 3 s")]
+    /// Nothing was heard for 2 s, or for 1.5 s while another node hears it.
+    #[error("nothing was heard by this connection for up to 2 s")]
     Silent,
     /// A frame could not be read, or came out of order.
     #[error("a frame could not be read")]
@@ -73,7 +74,7 @@ pub enum CloseReason {
     Left,
 }
 
-/// The state of the connection of a link.
+/// The state of the direct connection of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// There is none. The other side may be dialled from this moment on.
@@ -102,23 +103,38 @@ pub(crate) struct ItemName {
     pub(crate) name: String,
 }
 
-/// The link to a node.
+/// The link to a node: a direct connection, or else a path through another node.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) wire: Wire,
-    /// The run of the node on the last connection that was up.
+    /// The path. There is none while the direct connection is up.
+    pub(crate) path: Option<Path>,
+    /// The run of the node on the last connection that was up, and the versions that it speaks.
     pub(crate) epoch: Option<Epoch>,
+    pub(crate) versions: Option<VersionRange>,
     /// Failed attempts in a row.
     pub(crate) tries: u32,
-    /// When something was heard last.
+    /// The same for paths, the last node in the middle, and when the next path may be opened.
+    pub(crate) detours: u32,
+    pub(crate) last_middle: Option<NodeId>,
+    pub(crate) detour_from: Instant,
+    /// From when on silence counts: when something was heard last, or later if this node was
+    /// stopped since.
     pub(crate) heard: Instant,
+    /// When something came last.
+    pub(crate) came: Instant,
     pub(crate) pinged: Instant,
+    /// When the direct connection was opened, and when the path was.
+    pub(crate) opened: Instant,
+    pub(crate) detoured: Instant,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) is_suspect: bool,
     /// Whether the node counts as lost.
     pub(crate) is_lost: bool,
     /// When the last connection came up.
     pub(crate) up_since: Option<Instant>,
+    /// The first frame on the direct connection, until it is sent.
+    pub(crate) hello: Option<Frame>,
     /// Messages in their order.
     pub(crate) outbox: VecDeque<Frame>,
     /// What the other side has to be asked to register.
@@ -130,30 +146,54 @@ pub(crate) struct Link {
     /// Frames in the present second of either direction.
     pub(crate) received: Pace,
     pub(crate) shared: Pace,
+    /// The nodes that the node hears by direct connections.
+    pub(crate) hears: BTreeMap<NodeId, Epoch>,
+    /// Frames of other nodes for the node.
+    pub(crate) carried: VecDeque<Frame>,
+    /// Whether one of them is sent before one of this node.
+    pub(crate) carries_next: bool,
+    /// Frames in the present second that this node has carried to the node, and that the node has to
+    /// carry for this one.
+    pub(crate) carries: Pace,
+    pub(crate) carries_ours: Pace,
 }
 
 impl Link {
     pub(crate) fn new(now: Instant) -> Self {
         Link {
             wire: Wire::Down(now),
+            path: None,
             epoch: None,
+            versions: None,
             tries: 0,
+            detours: 0,
+            last_middle: None,
+            detour_from: now,
             heard: now,
+            came: now,
             pinged: now,
+            opened: now,
+            detoured: now,
             round_trip: None,
             is_suspect: false,
             is_lost: true,
             up_since: None,
+            hello: None,
             outbox: VecDeque::new(),
             registers: BTreeSet::new(),
             unsent: BTreeMap::new(),
             turn: None,
             received: Pace::new(now),
             shared: Pace::new(now),
+            hears: BTreeMap::new(),
+            carried: VecDeque::new(),
+            carries_next: false,
+            carries: Pace::new(now),
+            carries_ours: Pace::new(now),
         }
     }
 
-    /// Returns the connection, whether it is up or not.
+    /// Returns the direct connection, whether it is up or not.
     pub(crate) fn conn(&self) -> Option<ConnId> {
         match self.wire {
             Wire::Greeting(conn) | Wire::Up(conn, _) => Some(conn),
@@ -162,7 +202,38 @@ impl Link {
     }
 
     pub(crate) fn is_up(&self) -> bool {
+        self.is_direct() || self.middle().is_some()
+    }
+
+    /// Returns whether the direct connection is up.
+    pub(crate) fn is_direct(&self) -> bool {
         matches!(self.wire, Wire::Up(..))
+    }
+
+    /// Returns the node that carries the frames of this link.
+    pub(crate) fn middle(&self) -> Option<&NodeId> {
+        let path = self.path.as_ref().filter(|path| path.is_up())?;
+        Some(&path.middle)
+    }
+
+    /// Returns the version that is spoken.
+    pub(crate) fn version(&self) -> Option<u32> {
+        match self.wire {
+            Wire::Up(_, version) => Some(version),
+            Wire::Down(_) | Wire::Dialling | Wire::Greeting(_) => self.path.as_ref()?.version,
+        }
+    }
+
+    /// Returns whether frames for others can go by the direct connection.
+    pub(crate) fn may_carry(&self) -> bool {
+        self.is_direct() && self.version() >= Some(VersionRange::CARRIES)
+    }
+
+    /// Notes that something came.
+    pub(crate) fn hear(&mut self, now: Instant) {
+        self.heard = now;
+        self.came = now;
+        self.is_suspect = false;
     }
 
     /// Forgets all that waits.
@@ -236,6 +307,8 @@ impl Pace {
 pub(crate) struct Links {
     by_node: BTreeMap<NodeId, Link>,
     by_conn: BTreeMap<ConnId, NodeId>,
+    /// The nodes to which a path leads, by the node in the middle.
+    through: BTreeMap<NodeId, BTreeSet<NodeId>>,
 }
 
 impl Links {
@@ -253,6 +326,7 @@ impl Links {
     }
 
     pub(crate) fn remove(&mut self, node: &NodeId) {
+        self.take_path(node);
         self.by_node.remove(node);
     }
 
@@ -266,6 +340,33 @@ impl Links {
 
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         self.by_node.keys().cloned().collect()
+    }
+
+    /// Gives a link a path.
+    pub(crate) fn set_path(&mut self, node: &NodeId, path: Path) {
+        self.take_path(node);
+        if let Some(link) = self.by_node.get_mut(node) {
+            let through = self.through.entry(path.middle.clone()).or_default();
+            through.insert(node.clone());
+            link.path = Some(path);
+        }
+    }
+
+    pub(crate) fn take_path(&mut self, node: &NodeId) -> Option<Path> {
+        let path = self.by_node.get_mut(node)?.path.take()?;
+        if let Some(nodes) = self.through.get_mut(&path.middle) {
+            nodes.remove(node);
+            if nodes.is_empty() {
+                self.through.remove(&path.middle);
+            }
+        }
+        Some(path)
+    }
+
+    /// Returns the nodes to which a path leads through this one.
+    pub(crate) fn through(&self, middle: &NodeId) -> Vec<NodeId> {
+        let nodes = self.through.get(middle);
+        nodes.map_or(Vec::new(), |nodes| nodes.iter().cloned().collect())
     }
 
     /// Returns the node of a connection.

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use crate::event::Place as Told;
 use crate::id::{Epoch, NodeId, Revision};
 use crate::key::HomeKey;
-use crate::links::ConnId;
 use crate::record::HomeRecord;
 
 /// Why a home is written.
@@ -38,8 +37,8 @@ pub(crate) struct There {
     pub(crate) epoch: Epoch,
     pub(crate) revision: Revision,
     pub(crate) is_registered: bool,
-    /// The connection on which that was asked for, until it is answered.
-    pub(crate) asked: Option<ConnId>,
+    /// Whether that was asked for, and is not answered yet.
+    pub(crate) is_asked: bool,
 }
 
 /// Items of another node.
@@ -92,7 +91,7 @@ impl Entry {
             epoch: home.epoch,
             revision,
             is_registered: false,
-            asked: None,
+            is_asked: false,
         });
         self.registered.clear();
         self.absent.clear();

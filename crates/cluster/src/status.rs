@@ -73,6 +73,9 @@ pub struct LinkStatus {
     pub node: NodeId,
     /// `up`, `suspect`, `connecting` or `down`.
     pub state: String,
+    /// The node that carries the frames of the link, if there is no direct connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<NodeId>,
     /// The version that is spoken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,

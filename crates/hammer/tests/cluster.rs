@@ -145,3 +145,26 @@ fn a_script_says_who_lost_packets_and_who_was_told() {
     assert_eq!(at, ["A", "B"], "{:?}", of("kill C"));
     assert!(cluster.gone_s().all(|after| after < 10.0));
 }
+
+#[test]
+fn people_watch_through_a_cut_of_media_between_two_nodes() {
+    let script = "--nodes 3 --script-only --after 10 --at 3 cut-media B-C --at 13 heal-media B-C";
+    let arguments: Vec<&str> = script.split(' ').collect();
+    let Some(cluster) = cluster(&arguments) else {
+        return;
+    };
+    let of = |event: &str| cluster.acts.iter().find(|act| act.event == event).unwrap();
+    let (cut, heal) = (of("cut-media B-C"), of("heal-media B-C"));
+    for act in [cut, heal] {
+        assert_eq!(act.failure, None, "{act:?}");
+        assert!(act.notices.is_empty(), "nobody has left: {act:?}");
+    }
+    assert!(cut.losses.iter().any(|it| it.node == "C"), "{cut:?}");
+    for losses in &cut.losses {
+        assert_ne!(losses.node, "A", "{losses:?}");
+        assert!(losses.longest_gap_ms < 5_000.0, "{losses:?}");
+    }
+    for losses in &heal.losses {
+        assert!(losses.longest_gap_ms < 1_000.0, "{losses:?}");
+    }
+}

@@ -45,7 +45,7 @@ pub use ingest::{
 };
 pub use node_link::{
     DemandReports, MAX_SSRC, NodeFeed, NodeLink, NodeLinkId, NodeLinkKey, NodeLinkOptions,
-    NodeLinkStats, RelayCount, RelayOptions, RelayedStream,
+    NodeLinkStats, RelayCount, RelayOptions, RelayedStream, SignsOfLife,
 };
 pub use outlet::{
     Collected, Collector, Encodings, ForwardOptions, ForwardRtcp, Framing, Tap, TapOptions,

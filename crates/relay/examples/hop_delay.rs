@@ -20,7 +20,7 @@ use portunus_media::{
     IngestFeed, IngestOptions, MediaConfig, MediaPlane, NodeLinkKey, NodeLinkOptions, PacketFeed,
     PeerEvent, RouteOptions, Tap, TapOptions, Tapped, packet_feed,
 };
-use portunus_relay::{FarNodeId, FarNodeOptions, SourceDescription, State};
+use portunus_relay::{FarNodeId, FarNodeOptions, SourceDescription, State, TreeOptions};
 use portunus_rtp::{Fields, Pt, Ssrc, write_header};
 use portunus_sdp::CodecName;
 use portunus_sdp::negotiated::Codec;
@@ -130,15 +130,20 @@ fn nodes() -> [Node; 2] {
     let addresses: Vec<Vec<SocketAddr>> = planes.iter().map(|plane| plane.1.clone()).collect();
     let mut n = 0;
     planes.map(|((media, events), _)| {
-        let mut state = State::new(media.clone());
+        let mut state = State::new(media.clone(), TreeOptions::default());
         let link = NodeLinkOptions {
             far: addresses[1 - n].clone(),
             send: keys[n].clone(),
             receive: keys[1 - n].clone(),
         };
         n += 1;
-        let max_bps = None;
-        let other = state.connect(&FarNodeOptions { link, max_bps });
+        let options = FarNodeOptions {
+            link,
+            max_bps: None,
+            place: None,
+            is_suspect: false,
+        };
+        let other = state.connect(&options, Instant::now());
         Node {
             media,
             state,

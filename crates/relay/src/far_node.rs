@@ -1,15 +1,18 @@
-//! Another node: what it wants of this one, and what this one wants of it.
+//! Another node: its link, what is sent to it, and the messages that wait for it.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use portunus_media::{Demand, DemandReports, IngestId, MediaPlane, NodeLink};
+use portunus_media::{Demand, MediaPlane, NodeLink};
 
 use crate::capacity::{Capacity, Choice};
-use crate::receiving::{Receiving, Ssrcs};
-use crate::sending::Sending;
-use crate::{Message, Offer, SourceId, Wanted};
+use crate::health::Health;
+use crate::pending::{Pending, Subject};
+use crate::receiving::{Parent, Ssrcs};
+use crate::sending::{Sending, SentId};
+use crate::state::Key;
+use crate::{NodeName, NodePlace, SourceId, Wanted};
 
 /// How long what another node does not name again is sent on, after the connection was resumed.
 const NAMED_WITHIN: Duration = Duration::from_secs(5);
@@ -18,117 +21,71 @@ const NAMED_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct FarNodeState {
     pub(crate) link: NodeLink,
+    /// `None` if it is of a version that knows nothing of carriers.
+    pub(crate) place: Option<NodePlace>,
+    pub(crate) health: Health,
     capacity: Capacity,
-    /// The sources of this node that it wants.
-    sending: BTreeMap<SourceId, Sending>,
-    /// Its sources that this node may want.
-    receiving: BTreeMap<SourceId, Receiving>,
-    ssrcs: Ssrcs,
-    pending: Pending,
-}
-
-/// The messages that wait: each is made when it leaves, so that no source has two of a kind.
-#[derive(Debug, Default)]
-struct Pending {
-    queue: VecDeque<Subject>,
-    queued: HashSet<Subject>,
-}
-
-/// What a message is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Subject {
-    Again,
-    Want(SourceId),
-    Withheld(SourceId),
-    Ended(SourceId),
-}
-
-impl Pending {
-    fn push(&mut self, subject: Subject) {
-        if self.queued.insert(subject) {
-            self.queue.push_back(subject);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Subject> {
-        let subject = self.queue.pop_front()?;
-        self.queued.remove(&subject);
-        Some(subject)
-    }
+    /// The sources that are sent to it.
+    sending: BTreeMap<SentId, Sending>,
+    /// Sources of this node that it was told to take from carriers, and from which ones.
+    pub(crate) assigned: BTreeMap<SourceId, Vec<NodeName>>,
+    /// Sources that this node carries for it.
+    pub(crate) carried: BTreeSet<Key>,
+    pub(crate) ssrcs: Ssrcs,
+    pub(crate) pending: Pending,
 }
 
 impl FarNodeState {
-    pub(crate) fn new(link: NodeLink, max_bps: Option<u64>) -> Self {
+    pub(crate) fn new(
+        link: NodeLink,
+        max_bps: Option<u64>,
+        place: Option<NodePlace>,
+        health: Health,
+    ) -> Self {
         Self {
             link,
+            place,
+            health,
             capacity: Capacity::new(max_bps),
             sending: BTreeMap::new(),
-            receiving: BTreeMap::new(),
+            assigned: BTreeMap::new(),
+            carried: BTreeSet::new(),
             ssrcs: Ssrcs::new(),
             pending: Pending::default(),
         }
     }
 
-    /// Subscribes to a source. A source that is known stays as it is.
-    pub(crate) fn subscribe(
-        &mut self,
-        media: &MediaPlane,
-        offer: &Offer,
-        reports: &DemandReports,
-    ) -> &Receiving {
-        let link = self.link.id();
-        let new = || Receiving::new(media, link, offer, reports);
-        self.receiving.entry(offer.id).or_insert_with(new)
+    /// Its name, if it can carry sources.
+    pub(crate) fn name(&self) -> Option<&NodeName> {
+        self.place.as_ref().map(|place| &place.name)
     }
 
-    /// Removes a source of it.
-    pub(crate) fn unsubscribe(&mut self, media: &MediaPlane, id: SourceId) {
-        let Some(receiving) = self.receiving.remove(&id) else {
-            return;
-        };
-        if receiving.asks() {
-            self.pending.push(Subject::Want(id));
-        }
-        receiving.end(media);
+    /// Whether media crosses the link in both directions, as far as is known. A node of an older
+    /// version does not say.
+    pub(crate) fn works(&self, now: Instant) -> bool {
+        self.place.is_none() || self.health.works(now)
     }
 
-    /// Removes a source of it that has ended there. Returns what its ingest was.
-    pub(crate) fn unsubscribe_ended(
-        &mut self,
-        media: &MediaPlane,
-        id: SourceId,
-    ) -> Option<IngestId> {
-        let receiving = self.receiving.remove(&id)?;
-        receiving.end(media);
-        Some(receiving.ingest())
-    }
-
-    /// The ingest of a source of it.
-    pub(crate) fn ingest(&self, id: SourceId) -> Option<IngestId> {
-        self.receiving.get(&id).map(Receiving::ingest)
-    }
-
-    /// All sources of it.
-    pub(crate) fn receiving(&self) -> impl Iterator<Item = (SourceId, &Receiving)> {
-        self.receiving
-            .iter()
-            .map(|(id, receiving)| (*id, receiving))
-    }
-
-    /// Takes what viewers can see of a source of it.
-    pub(crate) fn want(&mut self, media: &MediaPlane, id: SourceId, demand: Demand, now: Instant) {
-        let ssrcs = &mut self.ssrcs;
-        let receiving = self.receiving.get_mut(&id);
-        if receiving.is_some_and(|it| it.want(media, demand, ssrcs, now).is_some()) {
-            self.pending.push(Subject::Want(id));
+    /// Returns it as the node that a source is taken from.
+    pub(crate) fn parent(&self, node: crate::FarNodeId, far: u16) -> Parent {
+        Parent {
+            node,
+            link: self.link.id(),
+            far,
         }
     }
 
-    /// Sends what it wants of a source of this node.
+    /// Whether there is room for another source.
+    pub(crate) fn has_room(&self) -> bool {
+        let withheld = self.sending.values().flat_map(|it| it.ranks(true));
+        withheld.count() == 0
+    }
+
+    /// Sends what it wants of a source.
     pub(crate) fn send(
         &mut self,
         media: &MediaPlane,
-        id: SourceId,
+        id: SentId,
         source: impl FnOnce() -> Sending,
         (streams, layers): (&[Wanted], (u8, u8)),
         now: Instant,
@@ -146,34 +103,40 @@ impl FarNodeState {
         self.pending.push(Subject::Ended(id));
     }
 
-    /// Ends a source of this node. Returns whether it was wanted.
-    pub(crate) fn withdraw(&mut self, media: &MediaPlane, id: SourceId) -> bool {
-        let Some(mut sending) = self.sending.remove(&id) else {
-            return false;
-        };
-        sending.end(media);
-        self.pending.push(Subject::Ended(id));
-        true
+    /// Sends a source no longer.
+    pub(crate) fn withdraw(&mut self, media: &MediaPlane, id: SentId) {
+        if let Some(mut sending) = self.sending.remove(&id) {
+            sending.end(media);
+        }
     }
 
-    /// What it wants of a source of this node.
-    pub(crate) fn wants(&self, id: SourceId) -> Demand {
+    /// Whether a source is sent to it.
+    pub(crate) fn sends(&self, id: SentId) -> bool {
+        self.sending.contains_key(&id)
+    }
+
+    /// What it wants of a source.
+    pub(crate) fn wants(&self, id: SentId) -> Demand {
         let sending = self.sending.get(&id);
         sending.map_or(Demand::NOTHING, Sending::demand)
     }
 
-    /// Tells again all that this node wants, as messages may have been lost.
-    pub(crate) fn resume(&mut self) {
-        let ended = self.pending.queue.iter().copied();
-        let ended = ended.filter(|it| matches!(it, Subject::Ended(_)));
-        let ended: Vec<Subject> = ended.collect();
-        self.pending = Pending::default();
-        self.pending.push(Subject::Again);
-        for (id, receiving) in &self.receiving {
-            if receiving.asks() {
-                self.pending.push(Subject::Want(*id));
-            }
-        }
+    /// The encodings of a source that the link does not carry.
+    pub(crate) fn withheld(&self, id: SentId) -> Option<Vec<u8>> {
+        self.sending.get(&id).map(Sending::withheld)
+    }
+
+    /// The number of streams that are sent to it for other nodes.
+    pub(crate) fn carried_streams(&self) -> usize {
+        let sending = self.sending.iter();
+        let carried = sending.filter(|(id, _)| matches!(id, SentId::Carried(_)));
+        carried.map(|(_, sending)| sending.streams()).sum()
+    }
+
+    /// Begins to tell all again, as messages may have been lost. `wants` are those of this node.
+    pub(crate) fn resume(&mut self, wants: impl Iterator<Item = Subject>) {
+        let ended = self.pending.begin_again();
+        wants.for_each(|want| self.pending.push(want));
         for (id, sending) in &self.sending {
             if sending.ranks(true).next().is_some() {
                 self.pending.push(Subject::Withheld(*id));
@@ -191,51 +154,17 @@ impl FarNodeState {
         }
     }
 
-    /// Returns the next message.
-    pub(crate) fn poll_message(&mut self) -> Option<Message> {
-        loop {
-            let message = match self.pending.pop()? {
-                Subject::Again => Message::Again,
-                Subject::Ended(source) => Message::Ended { source },
-                Subject::Want(id) => match self.receiving.get(&id) {
-                    Some(receiving) => receiving.message(),
-                    None => Message::Want {
-                        source: id,
-                        streams: Vec::new(),
-                        spatial: 0,
-                        temporal: 0,
-                    },
-                },
-                Subject::Withheld(id) => match self.sending.get(&id) {
-                    Some(sending) => Message::Withheld {
-                        source: id,
-                        encodings: sending.withheld(),
-                    },
-                    None => continue,
-                },
-            };
-            return Some(message);
-        }
-    }
-
     /// When something is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let receiving = self.receiving.values().filter_map(Receiving::poll_timeout);
         let stale = self.sending.values().filter_map(|it| it.stale_since);
         let stale = stale.map(|since| since + NAMED_WITHIN);
         let measured = self.capacity.poll_timeout();
         let measured = measured.filter(|_| !self.sending.is_empty());
-        receiving.chain(stale).chain(measured).min()
+        stale.chain(measured).min()
     }
 
-    /// Does what is due. Returns the sources of this node that it wants no longer.
-    pub(crate) fn handle_timeout(&mut self, media: &MediaPlane, now: Instant) -> Vec<SourceId> {
-        let ssrcs = &mut self.ssrcs;
-        for (id, receiving) in &mut self.receiving {
-            if receiving.handle_timeout(media, ssrcs, now).is_some() {
-                self.pending.push(Subject::Want(*id));
-            }
-        }
+    /// Does what is due. Returns the sources that it wants no longer.
+    pub(crate) fn handle_timeout(&mut self, media: &MediaPlane, now: Instant) -> Vec<SentId> {
         let mut gone = Vec::new();
         self.sending.retain(|id, sending| {
             let is_stale = sending.stale_since;
@@ -268,7 +197,7 @@ impl FarNodeState {
             }
             Some(Choice::Restore(room)) => {
                 let next = self.ranked(true).pop();
-                let fits = |(id, encoding): &(SourceId, u8)| {
+                let fits = |(id, encoding): &(SentId, u8)| {
                     let sending = self.sending.get(id);
                     sending.is_some_and(|it| it.bitrate(*encoding) <= room)
                 };
@@ -281,7 +210,7 @@ impl FarNodeState {
     }
 
     /// The streams that are sent, or withheld, those first that are withheld first.
-    fn ranked(&self, withheld: bool) -> Vec<(SourceId, u8)> {
+    fn ranked(&self, withheld: bool) -> Vec<(SentId, u8)> {
         let sending = self.sending.iter();
         let streams = sending.flat_map(|(id, it)| it.ranks(withheld).map(move |of| (*id, of)));
         let mut streams: Vec<_> = streams.collect();
@@ -292,20 +221,17 @@ impl FarNodeState {
         streams.map(|(id, (encoding, _))| (id, encoding)).collect()
     }
 
-    fn withhold(&mut self, media: &MediaPlane, id: SourceId, encoding: u8, withheld: bool) {
+    fn withhold(&mut self, media: &MediaPlane, id: SentId, encoding: u8, withheld: bool) {
         if let Some(sending) = self.sending.get_mut(&id) {
             sending.withhold(media, encoding, withheld);
             self.pending.push(Subject::Withheld(id));
         }
     }
 
-    /// Ends all. Returns the sources that it wanted.
-    pub(crate) fn end(&mut self, media: &MediaPlane) -> Vec<SourceId> {
+    /// Ends all. Returns the sources that were sent to it.
+    pub(crate) fn end(&mut self, media: &MediaPlane) -> Vec<SentId> {
         for sending in self.sending.values_mut() {
             sending.end(media);
-        }
-        for receiving in self.receiving.values() {
-            receiving.end(media);
         }
         media.remove_node_link(self.link.id());
         std::mem::take(&mut self.sending).into_keys().collect()

@@ -22,16 +22,24 @@
 #![forbid(unsafe_code)]
 
 mod capacity;
+mod carrying;
+mod course;
 mod description;
 mod far_node;
+mod health;
 mod hold;
 mod message;
+mod node_name;
+mod pending;
 mod receiving;
 mod relays;
 mod sending;
 mod state;
+mod tree;
+mod ways;
 
 pub use description::{ExtensionId, Offer, SourceDescription, SourceId};
 pub use message::{Message, Wanted};
+pub use node_name::{NodeName, NodeNameError, NodePlace};
 pub use relays::{FarNode, Relays, Sources};
-pub use state::{Event, FarNodeId, FarNodeOptions, State};
+pub use state::{Event, FAN_OUT, FarNodeId, FarNodeOptions, State, TreeFigures, TreeOptions};

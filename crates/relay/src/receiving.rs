@@ -1,5 +1,6 @@
-//! A source of another node: its ingest here, and what is asked for.
+//! A source of another node: its ingest here, what is asked for, and the streams that bring it.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use portunus_media::{
@@ -8,12 +9,16 @@ use portunus_media::{
 };
 use portunus_rtp::Ssrc;
 
+use crate::course::Course;
 use crate::hold::Held;
-use crate::{Message, Offer, SourceDescription, SourceId, Wanted};
+use crate::state::FarNodeId;
+use crate::{Offer, SourceDescription, Wanted};
 
 /// How long the packets of a stream that is not wanted any more are still taken: some are on their
 /// way.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long a source is taken by its former way, too, so that the next one begins meanwhile.
+const OVERLAP: Duration = Duration::from_secs(1);
 /// What is kept of video without layers for new viewers: the picture of one who comes late is here
 /// already.
 const KEPT: KeyframeCache = KeyframeCache {
@@ -25,25 +30,54 @@ const ENCODINGS: usize = 3;
 /// A source of another node.
 #[derive(Debug)]
 pub(crate) struct Receiving {
-    id: SourceId,
-    link: NodeLinkId,
+    description: SourceDescription,
     ingest: IngestId,
-    /// The worker of the other node.
-    far: u16,
     held: Held,
-    streams: [Option<Ssrc>; ENCODINGS],
+    way: Option<Way>,
+    /// The way before, and until when it is used, too.
+    former: Option<(Instant, Way)>,
     /// Streams that are not wanted any more, and when their packets are refused.
     leaving: Vec<(Instant, RelayedStream)>,
+    pub(crate) course: Course,
+    /// Whether this node has subscribed to it for itself.
+    pub(crate) is_local: bool,
+    /// The nodes that it is carried for, and since when.
+    pub(crate) carried_for: BTreeMap<FarNodeId, Instant>,
+    /// The encodings that the node before this one withholds.
+    pub(crate) withheld: Vec<u8>,
+}
+
+/// The node that a source is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parent {
+    pub(crate) node: FarNodeId,
+    pub(crate) link: NodeLinkId,
+    /// Its worker that has the source.
+    pub(crate) far: u16,
+}
+
+/// The streams from one node.
+#[derive(Debug)]
+struct Way {
+    parent: Parent,
+    streams: [Option<Ssrc>; ENCODINGS],
+}
+
+impl Way {
+    fn streams(&self) -> impl Iterator<Item = (u8, Ssrc)> {
+        let streams = (0..).zip(&self.streams);
+        streams.filter_map(|(encoding, ssrc)| Some((encoding, (*ssrc)?)))
+    }
+
+    fn stream_of(&self, encoding: u8) -> Option<(NodeLinkId, Ssrc)> {
+        let ssrc = self.streams.get(usize::from(encoding)).copied().flatten();
+        Some((self.parent.link, ssrc?))
+    }
 }
 
 impl Receiving {
     /// Adds the ingest of a source. Nothing is asked for yet.
-    pub(crate) fn new(
-        media: &MediaPlane,
-        link: NodeLinkId,
-        offer: &Offer,
-        reports: &DemandReports,
-    ) -> Self {
+    pub(crate) fn new(media: &MediaPlane, offer: &Offer, reports: &DemandReports) -> Self {
         let description = &offer.description;
         let encodings = description.encodings.clamp(1, ENCODINGS as u8);
         let feed = IngestFeed::Node(NodeFeed {
@@ -59,13 +93,16 @@ impl Receiving {
             media.keep_keyframe(ingest.id, Some(KEPT));
         }
         Self {
-            id: offer.id,
-            link,
+            description: description.clone(),
             ingest: ingest.id,
-            far: description.worker,
             held: Held::default(),
-            streams: [None; ENCODINGS],
+            way: None,
+            former: None,
             leaving: Vec::new(),
+            course: Course::default(),
+            is_local: false,
+            carried_for: BTreeMap::new(),
+            withheld: Vec::new(),
         }
     }
 
@@ -73,31 +110,56 @@ impl Receiving {
         self.ingest
     }
 
-    /// Takes what viewers can see now. Returns the message that follows from it.
-    pub(crate) fn want(
-        &mut self,
-        media: &MediaPlane,
-        demand: Demand,
-        ssrcs: &mut Ssrcs,
-        now: Instant,
-    ) -> Option<Message> {
-        let changes = self.held.want(demand, now);
-        changes.then(|| self.ask(media, ssrcs, now))
+    pub(crate) fn description(&self) -> &SourceDescription {
+        &self.description
+    }
+
+    /// What is asked for.
+    pub(crate) fn asked(&self) -> Demand {
+        self.held.asked()
+    }
+
+    /// Whether anything is asked for.
+    pub(crate) fn asks(&self) -> bool {
+        !self.held.asked().is_nothing()
+    }
+
+    /// Whether nobody needs it any more.
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.is_local && self.carried_for.is_empty()
+    }
+
+    /// The node that it is taken from.
+    pub(crate) fn parent(&self) -> Option<FarNodeId> {
+        self.way.as_ref().map(|way| way.parent.node)
+    }
+
+    /// The nodes that it is taken from, those of a way that ends among them.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = FarNodeId> {
+        let former = self.former.iter().map(|(_, way)| way);
+        former.chain(&self.way).map(|way| way.parent.node)
+    }
+
+    /// Takes what viewers can see now. Returns whether another thing is asked for.
+    pub(crate) fn want(&mut self, demand: Demand, now: Instant) -> bool {
+        self.held.want(demand, now)
     }
 
     /// When something is due.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let leaving = self.leaving.iter().map(|(at, _)| *at);
-        leaving.chain(self.held.poll_timeout()).min()
+        let former = self.former.iter().map(|(until, _)| *until);
+        let due = leaving.chain(former).chain(self.held.poll_timeout());
+        due.chain(self.course.poll_timeout()).min()
     }
 
-    /// Does what is due. Returns the message that follows from it.
+    /// Does what is due. Returns whether another thing is asked for, and the node that it is not
+    /// taken from any more.
     pub(crate) fn handle_timeout(
         &mut self,
         media: &MediaPlane,
-        ssrcs: &mut Ssrcs,
         now: Instant,
-    ) -> Option<Message> {
+    ) -> (bool, Option<FarNodeId>) {
         self.leaving.retain(|(at, stream)| {
             let is_over = *at <= now;
             if is_over {
@@ -105,23 +167,39 @@ impl Receiving {
             }
             !is_over
         });
-        let changes = self.held.handle_timeout(now);
-        changes.then(|| self.ask(media, ssrcs, now))
+        let is_over = self.former.as_ref().is_some_and(|(until, _)| *until <= now);
+        let ended = is_over.then(|| self.close_former(now)).flatten();
+        (self.held.handle_timeout(now), ended)
     }
 
-    /// Opens and closes streams as they are asked for. Returns what to tell the other node.
-    fn ask(&mut self, media: &MediaPlane, ssrcs: &mut Ssrcs, now: Instant) -> Message {
+    /// Takes the source from another node. The way before goes on for a moment.
+    pub(crate) fn take_from(&mut self, parent: Parent, now: Instant) -> Option<FarNodeId> {
+        let ended = self.close_former(now);
+        let way = Way {
+            parent,
+            streams: [None; ENCODINGS],
+        };
+        if let Some(former) = self.way.replace(way) {
+            self.former = Some((now + OVERLAP, former));
+        }
+        ended
+    }
+
+    /// Opens and closes streams as they are asked for.
+    pub(crate) fn update(&mut self, media: &MediaPlane, ssrcs: &mut Ssrcs, now: Instant) {
         let asked = self.held.asked();
-        for encoding in 0..ENCODINGS as u8 {
-            let Some(known) = self.streams.get_mut(usize::from(encoding)) else {
-                continue;
-            };
+        let Some(way) = &mut self.way else {
+            return;
+        };
+        for (encoding, known) in (0..).zip(&mut way.streams) {
+            let former = self.former.as_ref().map(|(_, way)| way);
             let stream = |ssrc| RelayedStream {
-                link: self.link,
-                far: self.far,
+                link: way.parent.link,
+                far: way.parent.far,
                 ssrc,
                 ingest: self.ingest,
                 encoding,
+                replaces: former.and_then(|way| way.stream_of(encoding)),
             };
             match (asked.wants(encoding), *known) {
                 (true, None) => {
@@ -138,30 +216,63 @@ impl Receiving {
                 (true, Some(_)) | (false, None) => {}
             }
         }
-        self.message()
     }
 
-    /// Returns what the other node has to know.
-    pub(crate) fn message(&self) -> Message {
-        let asked = self.held.asked();
-        let streams = (0..).zip(&self.streams).filter_map(|(encoding, ssrc)| {
-            Some(Wanted {
-                encoding,
-                ssrc: (*ssrc)?.0,
-                worker: self.ingest.worker,
-            })
+    /// Returns the streams that are wanted of a node.
+    pub(crate) fn wanted_of(&self, node: FarNodeId) -> Vec<Wanted> {
+        let former = self.former.iter().map(|(_, way)| way);
+        // The present way to a node replaces a former one.
+        let mut ways = self.way.iter().chain(former);
+        let way = ways.find(|way| way.parent.node == node);
+        let streams = way.into_iter().flat_map(Way::streams);
+        let wanted = streams.map(|(encoding, ssrc)| Wanted {
+            encoding,
+            ssrc: ssrc.0,
+            worker: self.ingest.worker,
         });
-        Message::Want {
-            source: self.id,
-            streams: streams.collect(),
-            spatial: asked.spatial,
-            temporal: asked.temporal,
+        wanted.collect()
+    }
+
+    /// Ends the present way.
+    pub(crate) fn close_way(&mut self, now: Instant) {
+        if let Some(way) = self.way.take() {
+            self.let_go(&way, now);
         }
     }
 
-    /// Returns whether anything is asked for.
-    pub(crate) fn asks(&self) -> bool {
-        self.streams.iter().any(Option::is_some)
+    /// Ends the present way, and the former one. Returns the nodes that it is not taken from any
+    /// more.
+    pub(crate) fn close(&mut self, now: Instant) -> [Option<FarNodeId>; 2] {
+        let ended = self.close_former(now);
+        let way = self.way.take();
+        [ended, way.map(|way| self.let_go(&way, now))]
+    }
+
+    fn close_former(&mut self, now: Instant) -> Option<FarNodeId> {
+        let (_, way) = self.former.take()?;
+        Some(self.let_go(&way, now))
+    }
+
+    fn let_go(&mut self, way: &Way, now: Instant) -> FarNodeId {
+        for (encoding, ssrc) in way.streams() {
+            let stream = RelayedStream {
+                link: way.parent.link,
+                far: way.parent.far,
+                ssrc,
+                ingest: self.ingest,
+                encoding,
+                replaces: None,
+            };
+            self.leaving.push((now + LINGER, stream));
+        }
+        way.parent.node
+    }
+
+    /// A node is gone, and with it the streams from there. Returns whether the source came from it.
+    pub(crate) fn lose(&mut self, node: FarNodeId) -> bool {
+        self.former.take_if(|(_, way)| way.parent.node == node);
+        let lost = self.way.take_if(|way| way.parent.node == node);
+        lost.is_some()
     }
 
     /// Removes the ingest. Its streams are forgotten with it.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use portunus_media::{DemandReports, IngestId, MediaPlane, NodeLinkKey, NodeLinkStats, SourceRef};
 use tokio::sync::Notify;
 
-use crate::state::{Event, FarNodeId, FarNodeOptions, State};
+use crate::state::{Event, FarNodeId, FarNodeOptions, State, TreeFigures, TreeOptions};
 use crate::{Message, Offer, SourceDescription, SourceId};
 
 /// The relays of a node. Cheap to clone. [`Relays::run`] has to run.
@@ -45,9 +45,14 @@ pub struct FarNode {
 }
 
 impl Relays {
-    /// Returns the relays of a node that is alone so far.
+    /// Returns the relays of a node that is alone so far, and takes no part in trees.
     pub fn new(media: MediaPlane) -> Self {
-        let state = State::new(media);
+        Self::with(media, TreeOptions::default())
+    }
+
+    /// Returns the relays of a node that is alone so far.
+    pub fn with(media: MediaPlane, tree: TreeOptions) -> Self {
+        let state = State::new(media, tree);
         let shared = Shared {
             reports: state.reports().clone(),
             state: Mutex::new(state),
@@ -99,7 +104,7 @@ impl Relays {
 
     /// Connects another node. Its sources can be subscribed to by the handle.
     pub fn connect(&self, options: &FarNodeOptions) -> (FarNodeId, FarNode) {
-        let node = self.change(|state| state.connect(options));
+        let node = self.change(|state| state.connect(options, now()));
         let relays = self.clone();
         (node, FarNode { relays, node })
     }
@@ -112,7 +117,7 @@ impl Relays {
 
     /// Forgets another node. Its sources end.
     pub fn disconnect(&self, node: FarNodeId) {
-        self.change(|state| state.disconnect(node));
+        self.change(|state| state.disconnect(node, now()));
     }
 
     /// Offers a source to all other nodes.
@@ -175,6 +180,16 @@ impl Relays {
     /// Replaces the key of what goes to a node ([`MediaPlane::use_node_link_key`]).
     pub fn use_key(&self, node: FarNodeId, number: u32, key: &NodeLinkKey) {
         self.lock().use_key(node, number, key);
+    }
+
+    /// Sets whether this node carries no more sources for others, because it drains.
+    pub fn set_draining(&self, is_draining: bool) {
+        self.lock().set_draining(is_draining);
+    }
+
+    /// Returns what this node and another one do for each other and for third ones.
+    pub fn tree_figures(&self, node: FarNodeId) -> Option<TreeFigures> {
+        self.lock().tree_figures(node, now())
     }
 
     /// Returns what the link with a node has carried.

@@ -8,10 +8,20 @@ use portunus_media::{
 };
 use portunus_rtp::Ssrc;
 
-use crate::Wanted;
 use crate::capacity::Rank;
+use crate::state::Key;
+use crate::{SourceId, Wanted};
 
 const ENCODINGS: usize = 3;
+
+/// A source that is sent to another node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum SentId {
+    /// One of this node.
+    Own(SourceId),
+    /// One of a third node, which this one carries.
+    Carried(Key),
+}
 
 /// A source that another node wants.
 #[derive(Debug)]
@@ -170,6 +180,11 @@ impl Sending {
             stream.is_withheld = withheld;
             media.set_route(stream.outlet, options);
         }
+    }
+
+    /// The number of streams.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.iter().flatten().count()
     }
 
     /// The encodings that are withheld.

@@ -1,7 +1,7 @@
 //! The relays of a node: what it offers, and its exchange with each other node.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use portunus_media::{
     Demand, DemandReports, IngestId, MediaPlane, NodeLinkId, NodeLinkKey, NodeLinkOptions,
@@ -9,12 +9,23 @@ use portunus_media::{
 };
 
 use crate::far_node::FarNodeState;
-use crate::sending::Sending;
-use crate::{Message, Offer, SourceDescription, SourceId};
+use crate::health::Health;
+use crate::pending::Subject;
+use crate::receiving::Receiving;
+use crate::sending::{Sending, SentId};
+use crate::{Message, NodeName, NodePlace, Offer, SourceDescription, SourceId, Wanted};
+
+/// How often links are looked at.
+const LOOK: Duration = Duration::from_millis(250);
+/// How many nodes take a source from its node, if nothing else is set.
+pub const FAN_OUT: usize = 8;
 
 /// Another node, as long as it is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FarNodeId(u64);
+
+/// A source of another node, by that node and its id there.
+pub(crate) type Key = (FarNodeId, SourceId);
 
 /// How another node is connected.
 #[derive(Debug, Clone)]
@@ -24,6 +35,40 @@ pub struct FarNodeOptions {
     /// What may be sent to it, in bit/s. Beyond that, top encodings are withheld first and audio
     /// last. `None` means no limit.
     pub max_bps: Option<u64>,
+    /// Which node it is, and where. `None` if it is of a version that knows nothing of carriers: it
+    /// neither is one nor has one.
+    pub place: Option<NodePlace>,
+    /// Whether the link counts as broken until the other node has answered on it.
+    pub is_suspect: bool,
+}
+
+/// The part of a node in trees of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeOptions {
+    /// Which node it is, and where. Without it the node takes no part in trees.
+    pub place: Option<NodePlace>,
+    /// How many nodes take a source from this one. Further ones take it from those.
+    pub fan_out: usize,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            place: None,
+            fan_out: FAN_OUT,
+        }
+    }
+}
+
+/// What a node does for others, and others for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeFigures {
+    /// Whether media crosses the link in both directions, as far as is known.
+    pub works: bool,
+    /// The streams that this node sends to the other one for third nodes.
+    pub carried_streams: usize,
+    /// The sources of the other node that come through third ones: how many by which.
+    pub through: BTreeMap<NodeName, usize>,
 }
 
 /// Something that has happened.
@@ -57,18 +102,24 @@ pub enum Event {
 /// The relays of a node, without a lock and a clock.
 #[derive(Debug)]
 pub struct State {
-    media: MediaPlane,
-    reports: DemandReports,
-    offers: HashMap<SourceId, Offered>,
-    nodes: BTreeMap<FarNodeId, FarNodeState>,
-    by_ingest: HashMap<IngestId, (FarNodeId, SourceId)>,
+    pub(crate) media: MediaPlane,
+    pub(crate) reports: DemandReports,
+    pub(crate) tree: TreeOptions,
+    pub(crate) is_draining: bool,
+    pub(crate) offers: HashMap<SourceId, Offered>,
+    pub(crate) nodes: BTreeMap<FarNodeId, FarNodeState>,
+    pub(crate) by_name: HashMap<NodeName, FarNodeId>,
+    /// The sources of other nodes.
+    pub(crate) receiving: BTreeMap<Key, Receiving>,
+    pub(crate) by_ingest: HashMap<IngestId, Key>,
     next: u64,
-    events: VecDeque<Event>,
+    look_at: Option<Instant>,
+    pub(crate) events: VecDeque<Event>,
 }
 
 /// A source of this node.
 #[derive(Debug)]
-struct Offered {
+pub(crate) struct Offered {
     source: SourceRef,
     is_video: bool,
     /// What was last told of the demand of other nodes.
@@ -77,14 +128,21 @@ struct Offered {
 
 impl State {
     /// Returns the relays of a node that is alone so far.
-    pub fn new(media: MediaPlane) -> Self {
+    pub fn new(media: MediaPlane, tree: TreeOptions) -> Self {
         Self {
             media,
             reports: DemandReports::default(),
+            tree,
+            is_draining: false,
             offers: HashMap::new(),
             nodes: BTreeMap::new(),
+            by_name: HashMap::new(),
+            receiving: BTreeMap::new(),
             by_ingest: HashMap::new(),
-            next: 1,
+            // The ids of sources differ from those of runs before, which other nodes may still
+            // know. They stay exact as JSON numbers of any reader.
+            next: u64::from(rand::random::<u32>() >> 4) << 24 | 1,
+            look_at: None,
             events: VecDeque::new(),
         }
     }
@@ -94,40 +152,60 @@ impl State {
         &self.reports
     }
 
+    /// Sets whether this node carries no more sources for others, because it drains.
+    pub fn set_draining(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+    }
+
     /// Connects another node.
-    pub fn connect(&mut self, options: &FarNodeOptions) -> FarNodeId {
+    pub fn connect(&mut self, options: &FarNodeOptions, now: Instant) -> FarNodeId {
         let node = FarNodeId(self.next());
         let link = self.media.add_node_link(&options.link);
-        let state = FarNodeState::new(link, options.max_bps);
+        if let Some(place) = &options.place {
+            self.by_name.insert(place.name.clone(), node);
+            self.look_at.get_or_insert(now + LOOK);
+        }
+        let health = Health::new(options.is_suspect, now);
+        let state = FarNodeState::new(link, options.max_bps, options.place.clone(), health);
         self.nodes.insert(node, state);
         node
     }
 
     /// Tells another node again what this one wants of it, as messages may have been lost.
     pub fn resume(&mut self, node: FarNodeId) {
+        let wants: Vec<Subject> = self.wants_of(node).collect();
         if let Some(state) = self.nodes.get_mut(&node) {
-            state.resume();
+            state.resume(wants.into_iter());
         }
     }
 
     /// Forgets another node. Its sources end here, and those of this node end there.
-    pub fn disconnect(&mut self, node: FarNodeId) {
+    pub fn disconnect(&mut self, node: FarNodeId, now: Instant) {
         let Some(mut state) = self.nodes.remove(&node) else {
             return;
         };
-        for (source, receiving) in state.receiving() {
-            let ingest = receiving.ingest();
-            self.by_ingest.remove(&ingest);
-            let ended = Event::Ended {
-                node,
-                source,
-                ingest,
-            };
-            self.events.push_back(ended);
+        let name = state.place.take().map(|place| place.name);
+        if let Some(name) = &name
+            && self.by_name.get(name) == Some(&node)
+        {
+            self.by_name.remove(name);
         }
-        for source in state.end(&self.media) {
-            self.tell_demand(source);
+        self.end_sources_of(node, name.as_ref());
+        for id in state.end(&self.media) {
+            if let SentId::Own(source) = id {
+                self.tell_demand(source);
+            }
         }
+        for key in std::mem::take(&mut state.carried) {
+            self.forget_child(key, node);
+        }
+        if let Some(name) = &name {
+            for other in self.nodes.values_mut() {
+                let assigned = other.assigned.values_mut();
+                assigned.for_each(|carriers| carriers.retain(|it| it != name));
+            }
+        }
+        self.lose_carrier(node, now);
     }
 
     /// Offers a source to all other nodes.
@@ -150,97 +228,199 @@ impl State {
     pub fn withdraw(&mut self, id: SourceId) {
         self.offers.remove(&id);
         for state in self.nodes.values_mut() {
-            state.withdraw(&self.media, id);
+            let is_wanted = state.sends(SentId::Own(id));
+            state.withdraw(&self.media, SentId::Own(id));
+            if state.assigned.remove(&id).is_some() || is_wanted {
+                state.pending.push(Subject::Ended(id));
+            }
         }
     }
 
     /// Subscribes to a source of another node. Returns its ingest, to route from it. Nothing
     /// crosses as long as nobody looks. Returns `None` if the node is not connected.
     pub fn subscribe(&mut self, node: FarNodeId, offer: &Offer) -> Option<IngestId> {
-        let state = self.nodes.get_mut(&node)?;
-        let receiving = state.subscribe(&self.media, offer, &self.reports);
-        let ingest = receiving.ingest();
-        self.by_ingest.insert(ingest, (node, offer.id));
-        Some(ingest)
+        self.nodes.get(&node)?;
+        let receiving = self.know((node, offer.id), offer);
+        receiving.is_local = true;
+        Some(receiving.ingest())
     }
 
-    /// Removes the ingest of a source of another node. Ingests of others are left alone.
+    /// Returns a source of another node, which is added if it is not known.
+    pub(crate) fn know(&mut self, key: Key, offer: &Offer) -> &mut Receiving {
+        let (media, reports) = (&self.media, &self.reports);
+        let new = || Receiving::new(media, offer, reports);
+        let receiving = self.receiving.entry(key).or_insert_with(new);
+        self.by_ingest.insert(receiving.ingest(), key);
+        receiving
+    }
+
+    /// Removes the ingest of a source of another node, unless it is carried for a third node.
+    /// Ingests of others are left alone.
     pub fn unsubscribe(&mut self, ingest: IngestId) {
-        let Some((node, source)) = self.by_ingest.remove(&ingest) else {
+        let Some(key) = self.by_ingest.get(&ingest).copied() else {
             return;
         };
-        if let Some(state) = self.nodes.get_mut(&node) {
-            state.unsubscribe(&self.media, source);
+        if let Some(receiving) = self.receiving.get_mut(&key) {
+            receiving.is_local = false;
         }
+        self.end_if_unused(key);
     }
 
     /// Takes a message of another node.
     pub fn take_message(&mut self, node: FarNodeId, message: &Message, now: Instant) {
-        let Some(state) = self.nodes.get_mut(&node) else {
+        if !self.nodes.contains_key(&node) {
             return;
-        };
+        }
         match message {
             Message::Want {
                 source,
                 streams,
                 spatial,
                 temporal,
+                direct,
+                without,
             } => {
-                let Some(offered) = self.offers.get(source) else {
-                    if !streams.is_empty() {
-                        state.tell_ended(*source);
-                    }
-                    return;
-                };
-                let link = state.link.id();
-                let new = || Sending::new(link, offered.source, offered.is_video);
                 let wanted = (streams.as_slice(), (*spatial, *temporal));
-                state.send(&self.media, *source, new, wanted, now);
-                self.tell_demand(*source);
+                let except = (!*direct).then_some(without.as_slice());
+                self.take_want(node, *source, wanted, except, now);
             }
-            Message::Ended { source } => {
-                let ended = state.unsubscribe_ended(&self.media, *source);
-                if let Some(ingest) = ended {
-                    self.by_ingest.remove(&ingest);
-                    self.events.push_back(Event::Ended {
-                        node,
-                        source: *source,
-                        ingest,
-                    });
-                }
-            }
+            Message::Ended { source } => self.end_source((node, *source)),
             Message::Withheld { source, encodings } => {
-                if let Some(ingest) = state.ingest(*source) {
-                    let mut encodings = encodings.clone();
-                    encodings.truncate(3);
-                    self.events.push_back(Event::Withheld { ingest, encodings });
+                self.note_withheld((node, *source), encodings)
+            }
+            Message::Again => {
+                if let Some(state) = self.nodes.get_mut(&node) {
+                    state.begins_again(now);
                 }
             }
-            Message::Again => state.begins_again(now),
+            Message::Later => {}
+            Message::Seek { source, without } => self.take_seek(node, *source, without, now),
+            Message::Carriers { source, nodes } => self.take_carriers((node, *source), nodes, now),
+            Message::Ask {
+                of,
+                source,
+                description,
+            } => {
+                let offer = Offer {
+                    id: *source,
+                    description: description.clone(),
+                };
+                self.take_ask(node, of, &offer, now);
+            }
+            Message::Carry {
+                of,
+                source,
+                streams,
+                spatial,
+                temporal,
+            } => {
+                let wanted = (streams.as_slice(), (*spatial, *temporal));
+                self.take_carry(node, (of, *source), wanted, now);
+            }
+            Message::Carrying { of, source, worker } => {
+                if let Some(key) = self.key_of(of, *source) {
+                    self.take_carrying(node, key, *worker, now);
+                }
+            }
+            Message::Refused { of, source } => {
+                if let Some(key) = self.key_of(of, *source) {
+                    self.take_refusal(node, key, now);
+                }
+            }
+            Message::Gone { of, source } => {
+                let key = self.key_of(of, *source);
+                if let Some(key) = key.filter(|key| self.is_carrier(node, *key)) {
+                    self.end_source(key);
+                }
+            }
+            Message::CarriedWithheld {
+                of,
+                source,
+                encodings,
+            } => {
+                let key = self.key_of(of, *source);
+                if let Some(key) = key.filter(|key| self.is_carrier(node, *key)) {
+                    self.note_withheld(key, encodings);
+                }
+            }
         }
+    }
+
+    /// Returns the key of a source of the node with this name, if that is connected.
+    pub(crate) fn key_of(&self, of: &NodeName, source: SourceId) -> Option<Key> {
+        Some((*self.by_name.get(of)?, source))
+    }
+
+    /// Takes what a node wants of a source of this one. `without` is `None` if it takes no carrier.
+    fn take_want(
+        &mut self,
+        node: FarNodeId,
+        source: SourceId,
+        (streams, layers): (&[Wanted], (u8, u8)),
+        without: Option<&[NodeName]>,
+        now: Instant,
+    ) {
+        let carriers = match without.filter(|_| !streams.is_empty()) {
+            Some(without) => self.assign(node, source, without, now),
+            None => Vec::new(),
+        };
+        let (Some(state), offered) = (self.nodes.get_mut(&node), self.offers.get(&source)) else {
+            return;
+        };
+        let Some(offered) = offered else {
+            if !streams.is_empty() {
+                state.tell_ended(source);
+            }
+            return;
+        };
+        if !carriers.is_empty() {
+            state.assigned.insert(source, carriers);
+            state.pending.push(Subject::Carriers(source));
+            return;
+        }
+        let id = SentId::Own(source);
+        // A node that goes over to a carrier wants nothing of this one, and keeps the carrier.
+        if !streams.is_empty() || !state.sends(id) {
+            state.assigned.remove(&source);
+        }
+        let link = state.link.id();
+        let new = || Sending::new(link, offered.source, offered.is_video);
+        state.send(&self.media, id, new, (streams, layers), now);
+        self.tell_demand(source);
     }
 
     /// Takes what workers have reported.
     pub fn take_reports(&mut self, now: Instant) {
         while let Some((ingest, demand)) = self.reports.next() {
-            let Some((node, source)) = self.by_ingest.get(&ingest) else {
+            let Some(key) = self.by_ingest.get(&ingest).copied() else {
                 continue;
             };
-            if let Some(state) = self.nodes.get_mut(node) {
-                state.want(&self.media, *source, demand, now);
+            let receiving = self.receiving.get_mut(&key);
+            if receiving.is_some_and(|it| it.want(demand, now)) {
+                self.update(key, now);
             }
         }
     }
 
     /// Returns the next message, and the node that it is for.
     pub fn poll_message(&mut self) -> Option<(FarNodeId, Message)> {
-        let mut nodes = self.nodes.iter_mut();
-        nodes.find_map(|(node, state)| Some((*node, state.poll_message()?)))
+        loop {
+            let mut nodes = self.nodes.iter();
+            let node = *nodes.find(|(_, state)| !state.pending.is_empty())?.0;
+            if let Some(message) = self.poll_message_to(node) {
+                return Some((node, message));
+            }
+        }
     }
 
     /// Returns the next message for a node.
     pub fn poll_message_to(&mut self, node: FarNodeId) -> Option<Message> {
-        self.nodes.get_mut(&node)?.poll_message()
+        loop {
+            let subject = self.nodes.get_mut(&node)?.pending.pop()?;
+            if let Some(message) = self.message_about(node, subject) {
+                return Some(message);
+            }
+        }
     }
 
     /// Returns the next event.
@@ -250,18 +430,28 @@ impl State {
 
     /// Returns when [`State::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let nodes = self.nodes.values();
-        nodes.filter_map(FarNodeState::poll_timeout).min()
+        let nodes = self.nodes.values().filter_map(FarNodeState::poll_timeout);
+        let receiving = self.receiving.values().filter_map(Receiving::poll_timeout);
+        nodes.chain(receiving).chain(self.look_at).min()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let mut changed = Vec::new();
-        for state in self.nodes.values_mut() {
-            changed.extend(state.handle_timeout(&self.media, now));
+        let mut gone = Vec::new();
+        for (node, state) in &mut self.nodes {
+            let ids = state.handle_timeout(&self.media, now);
+            gone.extend(ids.into_iter().map(|id| (*node, id)));
         }
-        for source in changed {
-            self.tell_demand(source);
+        for (node, id) in gone {
+            match id {
+                SentId::Own(source) => self.tell_demand(source),
+                SentId::Carried(key) => self.forget_child(key, node),
+            }
+        }
+        self.handle_ways(now);
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = (!self.by_name.is_empty()).then(|| now + LOOK);
+            self.look(now);
         }
     }
 
@@ -288,11 +478,18 @@ impl State {
         Some(self.nodes.get(&node)?.link.stats())
     }
 
+    /// Returns the link with a node, for tests.
+    #[doc(hidden)]
+    pub fn link_of(&self, node: FarNodeId) -> Option<&portunus_media::NodeLink> {
+        Some(&self.nodes.get(&node)?.link)
+    }
+
     fn tell_demand(&mut self, source: SourceId) {
         let Some(offered) = self.offers.get_mut(&source) else {
             return;
         };
-        let demands = self.nodes.values().map(|state| state.wants(source));
+        let nodes = self.nodes.values();
+        let demands = nodes.map(|state| state.wants(SentId::Own(source)));
         let demand = demands.fold(Demand::NOTHING, Demand::union);
         if std::mem::replace(&mut offered.told, demand) != demand {
             self.events.push_back(Event::Wanted { source, demand });

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use portunus_media::testing::Requested;
 use portunus_media::{Demand, IngestId, MediaPlane, NodeLinkKey, NodeLinkOptions, SourceRef};
-use portunus_relay::{Event, FarNodeId, FarNodeOptions, Message, Offer, SourceDescription, State};
+use portunus_relay::{
+    Event, FarNodeId, FarNodeOptions, Message, Offer, SourceDescription, State, TreeOptions,
+};
 use portunus_sdp::CodecName;
 
 /// A node, and the other one as it knows it.
@@ -32,14 +34,20 @@ struct Pair {
 
 fn node() -> Node {
     let (media, _, _) = MediaPlane::detached();
-    let mut state = State::new(media.clone());
+    let mut state = State::new(media.clone(), TreeOptions::default());
     let link = NodeLinkOptions {
         far: vec![SocketAddr::from(([192, 0, 2, 1], 4_000))],
         send: NodeLinkKey::random(),
         receive: NodeLinkKey::random(),
     };
     let max_bps = Some(1_000_000);
-    let other = state.connect(&FarNodeOptions { link, max_bps });
+    let options = FarNodeOptions {
+        link,
+        max_bps,
+        place: None,
+        is_suspect: false,
+    };
+    let other = state.connect(&options, Instant::now());
     Node {
         media,
         state,
@@ -247,7 +255,7 @@ fn a_node_that_is_gone_takes_its_sources_with_it() {
     pair.look(ingest, 1);
     for node in &mut pair.nodes {
         let other = node.other;
-        node.state.disconnect(other);
+        node.state.disconnect(other, pair.now);
         assert_eq!(node.state.subscribe(other, &offer), None);
     }
     pair.settle();
@@ -279,6 +287,8 @@ fn wants_without_sense_are_refused_or_bounded() {
         }],
         spatial: 200,
         temporal: 200,
+        direct: false,
+        without: Vec::new(),
     };
     for (encoding, ssrc, sent) in [(9, 1, 0), (0, 0, 0), (0, u32::MAX, 0), (2, 5, 1)] {
         let node = &mut pair.nodes[0];

@@ -81,7 +81,12 @@ async fn nodes() -> [Node; 2] {
         };
         index += 1;
         let max_bps = None;
-        let (other, _) = relays.connect(&FarNodeOptions { link, max_bps });
+        let (other, _) = relays.connect(&FarNodeOptions {
+            link,
+            max_bps,
+            place: None,
+            is_suspect: false,
+        });
         let running = relays.clone();
         tokio::spawn(async move { running.run().await });
         Node {

@@ -1,6 +1,6 @@
 //! The task that carries messages between the cluster, the relays and the kinds of things.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::fragments::Fragments;
 use crate::link_message::LinkMessage;
 use crate::options::SpanOptions;
 use crate::port::{LINKS, PortEvent, THINGS};
-use crate::sources::{Crossings, Kind};
+use crate::sources::{Crossings, Kind, place};
 
 /// How often links are measured, and the age of their keys is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -30,6 +30,8 @@ pub(crate) struct Driver {
     options: SpanOptions,
     exchanges: HashMap<NodeId, Exchange>,
     fragments: Fragments,
+    /// The nodes whose control link goes through a third one.
+    indirect: HashSet<NodeId>,
 }
 
 impl Driver {
@@ -46,6 +48,7 @@ impl Driver {
             options,
             exchanges: HashMap::new(),
             fragments: Fragments::default(),
+            indirect: HashSet::new(),
         }
     }
 
@@ -74,6 +77,12 @@ impl Driver {
 
     async fn cluster_event(&mut self, event: Event) {
         match event {
+            Event::Heard { node, through } => {
+                match through {
+                    Some(_) => self.indirect.insert(node),
+                    None => self.indirect.remove(&node),
+                };
+            }
             Event::NodeUp { node, .. } => {
                 self.fragments.forget(&node);
                 self.exchange(&node, Exchange::node_up).await;
@@ -88,6 +97,7 @@ impl Driver {
                 self.fragments.forget(&node);
                 self.exchange(&node, |it, _| it.node_lost()).await;
                 self.exchanges.remove(&node);
+                self.indirect.remove(&node);
                 self.tell_all(&PortEvent::Lost { node }).await;
             }
             Event::Direct {
@@ -161,8 +171,10 @@ impl Driver {
     /// Calls the exchange with a node, and does what follows from it.
     async fn exchange(&mut self, node: &NodeId, call: impl FnOnce(&mut Exchange, Instant)) {
         let is_opener = self.cluster.id() < node;
-        let ours = &self.options.addresses;
-        let new = || Exchange::new(is_opener, ours.clone());
+        let SpanOptions {
+            addresses, region, ..
+        } = &self.options;
+        let new = || Exchange::new(is_opener, addresses.clone(), region.clone());
         let exchange = self.exchanges.entry(node.clone()).or_insert_with(new);
         call(exchange, Instant::now());
         for action in exchange.take_actions() {
@@ -176,6 +188,7 @@ impl Driver {
             Action::Send(message) => self.send(node, &message).await,
             Action::Connect {
                 addresses,
+                region,
                 send,
                 receive,
             } => {
@@ -184,8 +197,12 @@ impl Driver {
                     send,
                     receive,
                 };
-                let max_bps = self.options.max_bps;
-                let (id, far) = relays.connect(&FarNodeOptions { link, max_bps });
+                let (id, far) = relays.connect(&FarNodeOptions {
+                    link,
+                    max_bps: self.options.max_bps,
+                    place: region.and_then(|region| place(node, region)),
+                    is_suspect: self.indirect.contains(node),
+                });
                 self.crossings.add_node(node.clone(), id, far);
                 tracing::info!(%node, "cluster: a media link is up");
                 let node = node.clone();

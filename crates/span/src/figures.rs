@@ -1,10 +1,11 @@
 //! What the media links of a node carry.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use portunus_cluster::NodeId;
 use portunus_media::NodeLinkStats;
+use portunus_relay::TreeFigures;
 use serde::Serialize;
 
 /// The media link with another node.
@@ -29,6 +30,12 @@ pub struct LinkFigures {
     pub lost_packets: u64,
     /// Datagrams that were refused.
     pub refused: u64,
+    /// Whether media crosses the link in both directions, as far as is known.
+    pub works: bool,
+    /// The streams that are sent to the other node for third ones.
+    pub carried_streams: u64,
+    /// The sources of the other node that come through third ones: how many by which.
+    pub through: BTreeMap<String, u64>,
     /// Bytes sent and received since the link was added.
     #[serde(skip)]
     pub bytes: (u64, u64),
@@ -69,7 +76,12 @@ impl Rates {
         self.0.retain(|node, _| is_there(node));
     }
 
-    pub(crate) fn figures(&self, node: NodeId, stats: &NodeLinkStats) -> LinkFigures {
+    pub(crate) fn figures(
+        &self,
+        node: NodeId,
+        stats: &NodeLinkStats,
+        tree: &TreeFigures,
+    ) -> LinkFigures {
         let mbps = self.0.get(&node).map_or((0.0, 0.0), |it| it.mbps);
         let round_trip = stats.round_trip.map(|it| it.as_micros());
         let refused = [
@@ -78,6 +90,8 @@ impl Rates {
             stats.unauthentic,
             stats.replayed,
         ];
+        let through = tree.through.iter();
+        let through = through.map(|(name, sources)| (name.to_string(), *sources as u64));
         LinkFigures {
             node,
             round_trip_us: round_trip.and_then(|us| u64::try_from(us).ok()),
@@ -88,6 +102,9 @@ impl Rates {
             streams_in: stats.received_streams,
             lost_packets: stats.lost_packets,
             refused: refused.iter().sum(),
+            works: tree.works,
+            carried_streams: tree.carried_streams as u64,
+            through: through.collect(),
             bytes: (stats.sent_bytes, stats.received_bytes),
         }
     }
@@ -110,10 +127,11 @@ mod tests {
         };
         rates.measure(&node, &stats(0), start);
         rates.measure(&node, &stats(250_000), start + Duration::from_secs(2));
-        let figures = rates.figures(node.clone(), &stats(250_000));
+        let figures = rates.figures(node.clone(), &stats(250_000), &TreeFigures::default());
         assert!((figures.mbps_out - 1.0).abs() < 1e-3);
         // A link that was added anew.
         rates.measure(&node, &stats(10), start + Duration::from_secs(3));
-        assert!(rates.figures(node, &stats(10)).mbps_out.abs() < 1e-3);
+        let figures = rates.figures(node, &stats(10), &TreeFigures::default());
+        assert!(figures.mbps_out.abs() < 1e-3);
     }
 }

@@ -24,12 +24,18 @@ pub(crate) enum LinkMessage {
         keys: Keys,
         /// The addresses of the opener's workers, by their index.
         addresses: Vec<SocketAddr>,
+        /// The region of the opener. Absent in versions whose nodes carry nothing for others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        region: Option<String>,
     },
     /// To the opener: the link is there.
     Opened {
         session: u64,
         /// The addresses of the other node's workers.
         addresses: Vec<SocketAddr>,
+        /// The region of the other node, if its version carries sources for others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        region: Option<String>,
     },
     /// From the opener: the connection was replaced, and the link goes on.
     Resume { session: u64 },
@@ -113,7 +119,7 @@ impl LinkMessage {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-    use portunus_relay::SourceId;
+    use portunus_relay::{NodeName, SourceId};
 
     use super::*;
 
@@ -126,10 +132,12 @@ mod tests {
                 session: 7,
                 keys: keys.clone(),
                 addresses: addresses.clone(),
+                region: Some("eu".to_owned()),
             },
             LinkMessage::Opened {
                 session: 7,
                 addresses,
+                region: None,
             },
             LinkMessage::Unknown { session: u64::MAX },
             LinkMessage::Renew {
@@ -141,6 +149,13 @@ mod tests {
                 session: 7,
                 about: Message::Ended {
                     source: SourceId(3),
+                },
+            },
+            LinkMessage::Relay {
+                session: 7,
+                about: Message::Carriers {
+                    source: SourceId(3),
+                    nodes: vec![NodeName::new("b").unwrap()],
                 },
             },
         ] {
@@ -155,6 +170,15 @@ mod tests {
         assert_eq!(LinkMessage::parse(later).unwrap(), LinkMessage::Later);
         let more = br#"{"link":"resume","session":1,"mood":"good"}"#;
         assert!(LinkMessage::parse(more).is_ok());
+        let about = br#"{"link":"relay","session":1,"about":{"message":"juggle","balls":3}}"#;
+        let about = LinkMessage::parse(about).unwrap();
+        assert!(matches!(
+            about,
+            LinkMessage::Relay {
+                about: Message::Later,
+                ..
+            }
+        ));
         let nobody = br#"{"link":"opened","session":1,"addresses":[]}"#;
         assert_eq!(
             LinkMessage::parse(nobody),

@@ -10,4 +10,8 @@ pub struct SpanOptions {
     pub addresses: Vec<SocketAddr>,
     /// The limit of what is sent to another node, in bit/s. `None` means no limit.
     pub max_bps: Option<u64>,
+    /// The region of this node.
+    pub region: String,
+    /// How many nodes take a source from this one. Further ones take it from those.
+    pub fan_out: usize,
 }

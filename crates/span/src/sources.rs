@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use portunus_cluster::NodeId;
 use portunus_media::IngestId;
-use portunus_relay::{FarNode, FarNodeId, Offer, Relays, SourceId, Sources};
+use portunus_relay::{FarNode, FarNodeId, NodeName, NodePlace, Offer, Relays, SourceId, Sources};
 
 use crate::figures::{LinkFigures, Rates};
 
@@ -37,6 +37,13 @@ pub(crate) struct NodeSources {
     pub(crate) crossings: Arc<Crossings>,
     pub(crate) node: NodeId,
     pub(crate) kind: Kind,
+}
+
+/// Returns a node as trees of nodes know it.
+pub(crate) fn place(node: &NodeId, region: String) -> Option<NodePlace> {
+    // Names of nodes are shorter than these may be.
+    let name = NodeName::new(node.as_str()).ok()?;
+    Some(NodePlace { name, region })
 }
 
 impl Crossings {
@@ -70,7 +77,8 @@ impl Crossings {
         let rates = self.rates();
         let figures = nodes.into_iter().filter_map(|(node, id)| {
             let stats = self.relays.stats(id)?;
-            Some(rates.figures(node, &stats))
+            let tree = self.relays.tree_figures(id)?;
+            Some(rates.figures(node, &stats, &tree))
         });
         figures.collect()
     }

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use portunus_cluster::{Cluster, Event};
 use portunus_media::MediaPlane;
 use portunus_metrics::{MetricKind, MetricsPage, MetricsSource};
-use portunus_relay::Relays;
+use portunus_relay::{Relays, TreeOptions};
 use tokio::sync::mpsc;
 
 use crate::driver::Driver;
 use crate::figures::LinkFigures;
 use crate::options::SpanOptions;
 use crate::port::{Port, PortEvent};
-use crate::sources::{Crossings, Kind};
+use crate::sources::{Crossings, Kind, place};
 
 /// The events that wait for a kind. While there are more, links wait.
 const EVENTS: usize = 1_024;
@@ -33,9 +33,13 @@ impl Span {
     /// Returns the span of a node whose media plane has open
     /// [sockets for links](MediaPlane::open_node_links). [`Span::run`] has to run.
     pub fn new(cluster: Cluster, media: MediaPlane, options: SpanOptions) -> Self {
+        let tree = TreeOptions {
+            place: place(cluster.id(), options.region.clone()),
+            fan_out: options.fan_out,
+        };
         Span {
             cluster,
-            crossings: Arc::new(Crossings::new(Relays::new(media))),
+            crossings: Arc::new(Crossings::new(Relays::with(media, tree))),
             kinds: Arc::default(),
             options,
         }
@@ -63,6 +67,11 @@ impl Span {
         running.abort();
     }
 
+    /// Sets whether this node carries no more sources for others, because it drains.
+    pub fn set_draining(&self, is_draining: bool) {
+        self.crossings.relays.set_draining(is_draining);
+    }
+
     /// Returns what the media links carry.
     pub fn links(&self) -> Vec<LinkFigures> {
         self.crossings.figures()
@@ -77,6 +86,21 @@ impl MetricsSource for Span {
             "cluster_media_links",
             "Media links with other nodes",
             links.len(),
+        );
+        page.gauge(
+            "cluster_media_broken_links",
+            "Media links with other nodes that carry nothing",
+            links.iter().filter(|it| !it.works).count(),
+        );
+        page.gauge(
+            "cluster_media_carried_streams",
+            "Streams of other nodes that this one passes on to third nodes",
+            sum(|it| it.carried_streams),
+        );
+        page.gauge(
+            "cluster_media_sources_through_others",
+            "Sources of other nodes that come through third nodes",
+            sum(|it| it.through.values().sum()),
         );
         page.labelled(
             MetricKind::Gauge,

@@ -89,12 +89,16 @@ function nodeCells({ node, state, region, load, age_ms }: ClusterNode, own: stri
   ];
 }
 
-function linkCells({ node, state, round_trip_us, media }: NodeLink) {
+function linkCells({ node, state, through, round_trip_us, media }: NodeLink) {
   const us = media?.round_trip_us ?? round_trip_us;
-  const streams = (number: number): string => `${count(number)} ${number === 1 ? 'stream' : 'streams'}`;
+  const of = (number: number, what: string): string => `${count(number)} ${what}${number === 1 ? '' : 's'}`;
+  const streams = (number: number): string => of(number, 'stream');
+  const sources = Object.entries(media?.through ?? {}).map(([by, number]) => `${of(number, 'source')} through ${by}`);
+  const carried = media?.carried_streams ?? 0;
+  const isBroken = media !== undefined && !media.works;
   return [
-    node,
-    <Noted text={state} bad={state !== 'up'} />,
+    <Noted text={node} more={[...sources, carried > 0 && `${streams(carried)} carried for others`]} />,
+    <Noted text={state} more={[through != null && `through ${through}`, isBroken && 'no media']} bad={state !== 'up' || through != null} />,
     us == null ? '–' : time(us / 1_000_000),
     media ? <Noted text={percent(media.lost)} bad={media.lost >= LOSS} /> : '–',
     media ? <Noted text={megabits(media.mbps_out)} more={[streams(media.streams_out)]} /> : '–',

@@ -245,9 +245,26 @@ export interface NodeLink {
   node: string;
   /** `up`, `suspect`, `connecting` or `down`. */
   state: string;
+  /** The node that carries the frames of the link, if there is no direct connection. */
+  through?: string;
   round_trip_us?: number;
   /** What the media link carries. */
-  media?: { round_trip_us?: number; lost: number; mbps_out: number; mbps_in: number; streams_out: number; streams_in: number };
+  media?: MediaLink;
+}
+
+export interface MediaLink {
+  round_trip_us?: number;
+  lost: number;
+  mbps_out: number;
+  mbps_in: number;
+  streams_out: number;
+  streams_in: number;
+  /** Whether media crosses the link in both directions. */
+  works: boolean;
+  /** Streams that are sent to the node for third ones. */
+  carried_streams: number;
+  /** Through which nodes sources of the node come, and how many. */
+  through: Record<string, number>;
 }
 
 /** Where a room or stream lives. */

@@ -121,7 +121,7 @@ impl Cluster {
             id: name.clone(),
             epoch: random_epoch(),
             cluster: config.node.prefix.clone(),
-            versions: VersionRange::OURS,
+            versions: VersionRange::up_to(config.node.version),
             region: config.node.region.clone(),
             control: config.control_addresses(local.port()),
             relay: facts.relay,
@@ -302,6 +302,9 @@ impl Driver {
                 .deadline()
                 .saturating_duration_since(Instant::now());
             let has_room = self.events.capacity() >= SPARE;
+            if !has_room {
+                self.node.deafened(Instant::now());
+            }
             tokio::select! {
                 Some(event) = from_bus.recv() => self.node.bus_event(event, Instant::now()),
                 Some(news) = from_links.recv(), if has_room => self.link_news(news),
@@ -422,7 +425,7 @@ impl Driver {
                 }
             }
             Output::Event(event) => {
-                log(&event);
+                log(&event, self.node.settings().versions);
                 if self.events.try_send(event).is_err() {
                     self.snapshot.lost_events += 1;
                 }
@@ -468,9 +471,20 @@ async fn written(from_bus: &mut mpsc::Receiver<BusEvent>) {
     }
 }
 
-fn log(event: &Event) {
+fn log(event: &Event, ours: VersionRange) {
     match event {
-        Event::NodeUp { node, .. } => tracing::info!(%node, "cluster: a link to a node is up"),
+        Event::Heard {
+            node,
+            through: None,
+        } => tracing::info!(%node, "cluster: a link to a node is up"),
+        Event::Heard {
+            node,
+            through: Some(through),
+        } => tracing::warn!(
+            %node,
+            %through,
+            "cluster: a node cannot be connected directly, so the link to it leads through another one"
+        ),
         Event::NodeLost { node } => tracing::warn!(%node, "cluster: a node is lost"),
         Event::NameTaken => tracing::error!(
             "cluster: another process has this node's name (cluster.name): this one leaves the cluster"
@@ -478,7 +492,7 @@ fn log(event: &Event) {
         Event::VersionRefused { node, theirs } => tracing::error!(
             %node,
             %theirs,
-            ours = %VersionRange::OURS,
+            %ours,
             "cluster: a node speaks no version in common with this one"
         ),
         Event::Confirmed(true) => tracing::info!("cluster: the bus has this node"),

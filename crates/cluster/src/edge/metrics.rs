@@ -25,6 +25,11 @@ impl MetricsSource for Cluster {
                 sizes.links,
             ),
             (
+                "cluster_links_through",
+                "Links that lead through a third node, since there is no direct connection",
+                sizes.detours,
+            ),
+            (
                 "cluster_homes",
                 "Rooms whose home is this node",
                 sizes.homes,
@@ -72,6 +77,7 @@ impl MetricsSource for Cluster {
                 ("entry", counters.bad_entries),
                 ("flood", counters.floods),
                 ("item", counters.dropped_items),
+                ("carried", counters.refused_carried),
                 ("version", counters.version_refusals),
                 ("certificate", facts.refused_certificates),
             ],
@@ -79,13 +85,23 @@ impl MetricsSource for Cluster {
         for (name, help, value) in [
             (
                 "cluster_lost_nodes_total",
-                "Nodes of which nothing was heard for 3 s",
+                "Nodes of which neither this node nor another one has heard for 2 s",
                 counters.lost_nodes,
             ),
             (
                 "cluster_link_overflows_total",
                 "Links that were reset because 1,000 messages waited",
                 counters.overflows,
+            ),
+            (
+                "cluster_carried_frames_total",
+                "Frames between two other nodes that this one has carried",
+                counters.carried_frames,
+            ),
+            (
+                "cluster_uncarried_frames_total",
+                "Frames between two other nodes that this one could not carry",
+                counters.uncarried_frames,
             ),
             (
                 "cluster_lost_events_total",

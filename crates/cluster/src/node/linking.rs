@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::Node;
+use super::hearing::{LOST, SUSPECT};
 use crate::event::{Event, Output};
 use crate::id::{Epoch, NodeId};
 use crate::links::{CloseReason, ConnId, LinkEvent, Wire};
@@ -13,11 +14,8 @@ use crate::wire::{Frame, VersionRange};
 /// Between two signs of life.
 const PING: Duration = Duration::from_millis(500);
 
-/// After this silence a node is suspect.
-const SUSPECT: Duration = Duration::from_secs(1);
-
-/// After this silence it is lost.
-pub(super) const LOST: Duration = Duration::from_secs(3);
+/// After this silence a way is given up if another node hears the one at its end.
+pub(super) const DETOUR: Duration = Duration::from_millis(1_500);
 
 /// The waits before a node is dialled again.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -31,6 +29,21 @@ const QUEUE: usize = 1_000;
 
 /// The most frames of a node in a second.
 const FLOOD: u32 = 20_000;
+
+/// What a node says of itself in its first frame.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    pub(super) epoch: Epoch,
+    pub(super) cluster: String,
+    pub(super) versions: VersionRange,
+}
+
+/// The way of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Direct(ConnId),
+    Path,
+}
 
 impl Node {
     /// Takes what comes from the links.
@@ -75,20 +88,25 @@ impl Node {
         if let Some(older) = self.links.get(&node).and_then(|link| link.conn()) {
             self.close(older, CloseReason::Replaced, now);
         }
-        let hello = Frame::Hello {
+        let hello = self.hello();
+        self.links.bind(conn, node.clone());
+        // A path goes on until the other side has named itself.
+        let link = self.links.entry(&node, now);
+        link.wire = Wire::Greeting(conn);
+        link.opened = now;
+        link.hello = Some(hello);
+        if link.is_lost {
+            link.heard = now;
+        }
+    }
+
+    /// Returns the first frame of this node.
+    pub(super) fn hello(&self) -> Frame {
+        Frame::Hello {
             node: self.settings.id.clone(),
             epoch: self.settings.epoch,
             cluster: self.settings.cluster.clone(),
             versions: self.settings.versions,
-        };
-        self.links.bind(conn, node.clone());
-        let link = self.links.entry(&node, now);
-        link.clear();
-        link.wire = Wire::Greeting(conn);
-        link.pinged = now;
-        link.outbox.push_back(hello);
-        if link.is_lost {
-            link.heard = now;
         }
     }
 
@@ -119,14 +137,27 @@ impl Node {
         }
         link.wire = Wire::Down(now + wait_after(link.tries));
         link.tries = link.tries.saturating_add(1);
-        link.round_trip = None;
-        link.clear();
+        link.hello = None;
+        link.hears.clear();
+        link.carried.clear();
+        if !link.is_up() {
+            self.cut_off(node, now);
+        }
+        self.close_paths_through(node, now);
+    }
+
+    /// There is no way to a node any more.
+    pub(super) fn cut_off(&mut self, node: &NodeId, now: Instant) {
+        if let Some(link) = self.links.get_mut(node) {
+            link.round_trip = None;
+            link.clear();
+        }
         self.unlink(node, now);
         self.lose_if_gone(node, now);
     }
 
     /// Closes a connection from this side.
-    fn close(&mut self, conn: ConnId, reason: CloseReason, now: Instant) {
+    pub(super) fn close(&mut self, conn: ConnId, reason: CloseReason, now: Instant) {
         self.outputs.push_back(Output::Close { conn, reason });
         if let Some(node) = self.links.node_of(conn) {
             self.links.unbind(conn);
@@ -136,6 +167,7 @@ impl Node {
 
     pub(super) fn close_all_links(&mut self, now: Instant) {
         for node in self.links.nodes() {
+            self.path_down(&node, now);
             if let Some(conn) = self.links.get(&node).and_then(|link| link.conn()) {
                 self.close(conn, CloseReason::Left, now);
             }
@@ -170,71 +202,127 @@ impl Node {
                     cluster,
                     versions,
                 }),
-            ) => {
-                if named != node || cluster != self.settings.cluster {
-                    return self.close(conn, CloseReason::Stranger, now);
+            ) if named == node => {
+                let greeting = Greeting {
+                    epoch,
+                    cluster,
+                    versions,
+                };
+                if let Err(reason) = self.greeted(&node, Way::Direct(conn), greeting, now) {
+                    self.close(conn, reason, now);
                 }
-                self.greeted(conn, &node, epoch, versions, now);
+            }
+            (Wire::Greeting(_), Some(Frame::Hello { .. })) => {
+                self.close(conn, CloseReason::Stranger, now);
             }
             (Wire::Up(..), Some(Frame::Hello { .. })) | (Wire::Greeting(_), Some(_)) => {
                 self.counters.bad_frames += 1;
                 self.close(conn, CloseReason::Malformed, now);
             }
             (Wire::Up(..), frame) => {
-                link.heard = now;
-                link.is_suspect = false;
-                if let Some(frame) = frame {
-                    self.up_frame(&node, frame, now);
+                link.hear(now);
+                match frame {
+                    Some(Frame::Via(via)) => self.take_via(&node, via, now),
+                    Some(Frame::Hears { is_all, nodes }) => {
+                        self.take_hears(&node, is_all, nodes, now);
+                    }
+                    Some(frame) => self.up_frame(&node, frame, now),
+                    None => {}
                 }
             }
             (Wire::Greeting(_) | Wire::Down(_) | Wire::Dialling, _) => {}
         }
     }
 
-    /// The other side has named itself.
-    fn greeted(
+    /// The other side has named itself. Returns why the way is refused, if it is.
+    pub(super) fn greeted(
         &mut self,
-        conn: ConnId,
         node: &NodeId,
-        epoch: Epoch,
-        versions: VersionRange,
+        way: Way,
+        greeting: Greeting,
         now: Instant,
-    ) {
-        let Some(version) = self.settings.versions.common(versions) else {
+    ) -> Result<(), CloseReason> {
+        let Greeting {
+            epoch,
+            cluster,
+            versions,
+        } = greeting;
+        if cluster != self.settings.cluster {
+            return Err(CloseReason::Stranger);
+        }
+        let common = self.settings.versions.common(versions);
+        let fits = |version: &u32| way != Way::Path || *version >= VersionRange::CARRIES;
+        let Some(version) = common.filter(fits) else {
             self.counters.version_refusals += 1;
             self.outputs.push_back(Output::Event(Event::VersionRefused {
                 node: node.clone(),
                 theirs: versions,
             }));
-            return self.close(conn, CloseReason::Version, now);
+            return Err(CloseReason::Version);
         };
         let was = self.links.get(node).and_then(|link| link.epoch);
         if was.is_some_and(|was| was != epoch) {
             self.lose(node, now);
         }
+        if let Way::Direct(_) = way {
+            // What was under way on the path is sent again.
+            self.links.take_path(node);
+        }
         let Some(link) = self.links.get_mut(node) else {
-            return;
+            return Ok(());
         };
-        link.wire = Wire::Up(conn, version);
+        link.clear();
+        link.round_trip = None;
         link.epoch = Some(epoch);
-        link.heard = now;
-        link.up_since = Some(now);
-        link.is_suspect = false;
-        let was_lost = std::mem::replace(&mut link.is_lost, false);
-        let node_id = node.clone();
-        let event = match was_lost {
-            true => Event::NodeUp {
-                node: node_id,
-                epoch,
-                record: self.members.get(node).map(|it| Box::new(it.record.clone())),
-            },
-            false => Event::NodeResumed { node: node_id },
+        link.versions = Some(versions);
+        link.hear(now);
+        let through = match way {
+            Way::Direct(conn) => {
+                link.wire = Wire::Up(conn, version);
+                link.up_since = Some(now);
+                link.detours = 0;
+                link.last_middle = None;
+                None
+            }
+            Way::Path => link.path.as_mut().map(|path| {
+                path.version = Some(version);
+                path.middle.clone()
+            }),
         };
-        self.outputs.push_back(Output::Event(event));
+        let was_lost = std::mem::replace(&mut link.is_lost, false);
+        self.tell_way(node, through, was_lost.then_some(epoch));
+        if let Way::Direct(_) = way {
+            self.tell_heard(node);
+        }
+        self.unlink(node, now);
         self.relink(node, now);
+        Ok(())
     }
 
-    fn up_frame(&mut self, node: &NodeId, frame: Frame, now: Instant) {
+    /// Tells the server by which way a node is heard. `run` is that of a node that was lost.
+    fn tell_way(&mut self, node: &NodeId, through: Option<NodeId>, run: Option<Epoch>) {
+        let node = node.clone();
+        let heard = Event::Heard {
+            node: node.clone(),
+            through,
+        };
+        let event = match run {
+            Some(epoch) => Event::NodeUp {
+                record: self
+                    .members
+                    .get(&node)
+                    .map(|it| Box::new(it.record.clone())),
+                node,
+                epoch,
+            },
+            None => Event::NodeResumed { node },
+        };
+        let events = [heard, event].map(Output::Event);
+        self.outputs.extend(events);
+    }
+
+    /// Takes a frame that is for this node, by whichever way.
+    pub(super) fn up_frame(&mut self, node: &NodeId, frame: Frame, now: Instant) {
         match frame {
             Frame::Ping { clock } => self.send(node, Frame::Pong { clock }),
             Frame::Pong { clock } => {
@@ -268,45 +356,72 @@ impl Node {
 
     /// Looks at all links.
     pub(super) fn tick_links(&mut self, now: Instant) {
-        let clock = now.saturating_duration_since(self.started).as_micros();
-        let clock = u64::try_from(clock).unwrap_or(u64::MAX);
         for node in self.links.nodes() {
-            let Some(link) = self.links.get_mut(&node) else {
-                continue;
-            };
-            let silent = now.saturating_duration_since(link.heard);
-            match link.wire {
-                Wire::Up(conn, _) => {
-                    if link.outbox.len() > QUEUE {
-                        self.counters.overflows += 1;
-                        self.close(conn, CloseReason::Overflow, now);
-                    } else if silent >= LOST {
-                        self.close(conn, CloseReason::Silent, now);
-                    } else {
-                        if now.saturating_duration_since(link.pinged) >= PING {
-                            link.pinged = now;
-                            link.outbox.push_front(Frame::Ping { clock });
-                        }
-                        if silent >= SUSPECT && !std::mem::replace(&mut link.is_suspect, true) {
-                            let node = node.clone();
-                            let event = Event::NodeSuspect { node };
-                            self.outputs.push_back(Output::Event(event));
-                        }
-                    }
-                }
-                Wire::Greeting(conn) => {
-                    if now.saturating_duration_since(link.pinged) >= GREETING {
-                        self.close(conn, CloseReason::Silent, now);
-                    }
-                }
-                Wire::Down(_) | Wire::Dialling => {}
-            }
+            self.tick_connection(&node, now);
+            self.tick_path(&node, now);
+            self.tick_signs(&node, now);
             self.lose_if_gone(&node, now);
         }
+        self.open_paths(now);
+        self.tell_changes_heard(now);
         self.dial_members(now);
     }
 
-    /// Dials the nodes to which there is no link, and forgets those that are gone.
+    /// Closes a direct connection that is silent or too slow.
+    fn tick_connection(&mut self, node: &NodeId, now: Instant) {
+        let Some(link) = self.links.get(node) else {
+            return;
+        };
+        let silent = now.saturating_duration_since(link.heard);
+        match link.wire {
+            Wire::Up(conn, _) => {
+                let is_heard = || {
+                    link.epoch
+                        .is_some_and(|epoch| self.is_heard(node, epoch, now))
+                };
+                if link.outbox.len() > QUEUE {
+                    self.counters.overflows += 1;
+                    self.close(conn, CloseReason::Overflow, now);
+                } else if silent >= LOST || (silent >= DETOUR && is_heard()) {
+                    self.close(conn, CloseReason::Silent, now);
+                }
+            }
+            Wire::Greeting(conn) => {
+                if now.saturating_duration_since(link.opened) >= GREETING {
+                    self.close(conn, CloseReason::Silent, now);
+                }
+            }
+            Wire::Down(_) | Wire::Dialling => {}
+        }
+        let Some(link) = self.links.get(node) else {
+            return;
+        };
+        if link.outbox.len() > QUEUE {
+            self.counters.overflows += 1;
+            self.close_path(node, now);
+        }
+    }
+
+    /// Sends a sign of life, and notes that none has come.
+    fn tick_signs(&mut self, node: &NodeId, now: Instant) {
+        let clock = now.saturating_duration_since(self.started).as_micros();
+        let clock = u64::try_from(clock).unwrap_or(u64::MAX);
+        let Some(link) = self.links.up_mut(node) else {
+            return;
+        };
+        if now.saturating_duration_since(link.pinged) >= PING {
+            link.pinged = now;
+            link.outbox.push_front(Frame::Ping { clock });
+        }
+        let silent = now.saturating_duration_since(link.heard);
+        if silent >= SUSPECT && !std::mem::replace(&mut link.is_suspect, true) {
+            let node = node.clone();
+            let event = Event::NodeSuspect { node };
+            self.outputs.push_back(Output::Event(event));
+        }
+    }
+
+    /// Dials the nodes to which there is no direct connection, and forgets those that are gone.
     pub(super) fn dial_members(&mut self, now: Instant) {
         if self.is_outside {
             return;
@@ -328,63 +443,18 @@ impl Node {
         }
         for node in self.links.nodes() {
             let is_gone = self.links.get(&node).is_some_and(|link| {
-                link.is_lost && matches!(link.wire, Wire::Down(from) if now > from + LAST_WAIT)
+                let is_down = matches!(link.wire, Wire::Down(from) if now > from + LAST_WAIT);
+                link.is_lost && is_down && link.path.is_none()
             });
             if is_gone && self.members.get(&node).is_none() {
                 self.links.remove(&node);
             }
         }
     }
-
-    /// Counts a node as lost if nothing was heard of it for too long.
-    fn lose_if_gone(&mut self, node: &NodeId, now: Instant) {
-        let is_gone = self.links.get(node).is_some_and(|link| {
-            let silent = now.saturating_duration_since(link.heard);
-            !link.is_lost && !link.is_up() && silent >= LOST
-        });
-        if is_gone {
-            self.lose(node, now);
-        }
-    }
-
-    /// Counts a node as lost whose entry is gone, if there is no link either.
-    pub(super) fn lose_if_down(&mut self, node: &NodeId, now: Instant) {
-        let is_down = self
-            .links
-            .get(node)
-            .is_some_and(|link| !link.is_lost && link.conn().is_none());
-        if is_down {
-            self.lose(node, now);
-        }
-    }
-
-    fn lose(&mut self, node: &NodeId, now: Instant) {
-        let Some(link) = self.links.get_mut(node) else {
-            return;
-        };
-        if std::mem::replace(&mut link.is_lost, true) {
-            return;
-        }
-        link.is_suspect = false;
-        self.counters.lost_nodes += 1;
-        let event = Event::NodeLost { node: node.clone() };
-        self.outputs.push_back(Output::Event(event));
-        self.forget_items(node, now);
-        self.settle_homes_of(node, now);
-    }
-
-    /// After this node itself was stopped, the others get time anew to be heard.
-    pub(super) fn forgive_silence(&mut self, now: Instant) {
-        for (_, link) in self.links.iter_mut() {
-            if !link.is_lost {
-                link.heard = now;
-            }
-        }
-    }
 }
 
 /// Returns the wait after this number of failures in a row.
-fn wait_after(tries: u32) -> Duration {
+pub(super) fn wait_after(tries: u32) -> Duration {
     let factor = 2_u32.saturating_pow(tries);
     FIRST_WAIT.saturating_mul(factor).min(LAST_WAIT)
 }

@@ -3,11 +3,15 @@
 //! Its parts own their state: [`Members`] the nodes on the bus, [`Homes`] the homes on the bus,
 //! [`Links`] the links and what waits for them, [`Places`] what is open here. The files beside this
 //! one are the steps: `beat` keeps the node's own entry, `settling` decides what becomes of a home,
-//! `linking` keeps the links, `sharing` registers at homes and shares items.
+//! `linking` keeps the links, `detours` the paths through third nodes, `hearing` decides who is
+//! lost, `sharing` registers at homes and shares items, `sending` chooses what is sent next.
 
 mod beat;
+mod detours;
+mod hearing;
 mod linking;
 mod report;
+mod sending;
 mod settling;
 mod sharing;
 
@@ -20,7 +24,7 @@ use crate::bus::{Bucket, BusEvent, BusRequest, Entry, OpId, Outcome, Write};
 use crate::counters::Counters;
 use crate::event::{Event, Output};
 use crate::homes::{Homes, Observed};
-use crate::id::{NodeId, Revision};
+use crate::id::{Epoch, NodeId, Revision};
 use crate::key::HomeKey;
 use crate::links::{Links, Pace};
 use crate::members::{Life, Members};
@@ -37,9 +41,6 @@ const FIRST_BUS: Duration = Duration::from_secs(5);
 
 /// Between two looks at the links.
 const TICK: Duration = Duration::from_millis(250);
-
-/// A node that was not run for this long has been stopped, so silence may be its own fault.
-const STALL: Duration = Duration::from_millis(1_500);
 
 /// The most items of this node in one room.
 const MAX_ITEMS: usize = 10_000;
@@ -142,6 +143,10 @@ pub struct Node {
     members: Members,
     homes: Homes,
     links: Links,
+    /// What the other nodes were told of who is heard.
+    heard: BTreeMap<NodeId, Epoch>,
+    /// The number of the last path that this node has opened.
+    next_path: u64,
     places: Places,
     ops: BTreeMap<OpId, Op>,
     next_op: u64,
@@ -156,6 +161,7 @@ impl Node {
     /// Returns a node that knows nobody yet.
     pub fn new(settings: NodeSettings, now: Instant) -> Self {
         Node {
+            next_path: settings.epoch.0,
             settings,
             started: now,
             entered: now,
@@ -167,6 +173,7 @@ impl Node {
             members: Members::default(),
             homes: Homes::default(),
             links: Links::default(),
+            heard: BTreeMap::new(),
             places: Places::default(),
             ops: BTreeMap::new(),
             next_op: 0,
@@ -329,9 +336,7 @@ impl Node {
     fn enter(&mut self, now: Instant) {
         let idle = now.saturating_duration_since(self.entered);
         self.entered = now.max(self.entered);
-        if idle >= STALL {
-            self.forgive_silence(now);
-        }
+        self.forgive_silence(idle, now);
     }
 
     fn entry(&mut self, entry: Entry, now: Instant) {
@@ -463,7 +468,7 @@ impl Node {
     }
 
     /// Judges whether a run of a node exists.
-    fn life(&self, node: &NodeId, epoch: crate::id::Epoch, now: Instant) -> Life {
+    fn life(&self, node: &NodeId, epoch: Epoch, now: Instant) -> Life {
         if self.links.hears(node, epoch) {
             return Life::Alive;
         }

@@ -125,6 +125,11 @@ impl Node {
         Sizes {
             nodes: self.members.iter().count() + 1,
             links: self.links.iter().filter(|(_, link)| link.is_up()).count(),
+            detours: self
+                .links
+                .iter()
+                .filter(|(_, link)| link.middle().is_some())
+                .count(),
             homes: own.count(),
             open: self.places.iter().filter(|(_, it)| it.is_open).count(),
         }
@@ -145,18 +150,19 @@ impl Node {
     fn link_statuses(&self) -> Vec<LinkStatus> {
         let links = self.links.iter();
         let link = |(node, link): (&NodeId, &crate::links::Link)| {
-            let (state, version) = match link.wire {
-                Wire::Up(_, version) if link.is_suspect => ("suspect", Some(version)),
-                Wire::Up(_, version) => ("up", Some(version)),
-                Wire::Greeting(_) | Wire::Dialling => ("connecting", None),
-                Wire::Down(_) => ("down", None),
+            let state = match link.wire {
+                _ if link.is_up() && link.is_suspect => "suspect",
+                _ if link.is_up() => "up",
+                Wire::Greeting(_) | Wire::Dialling => "connecting",
+                Wire::Down(_) | Wire::Up(..) => "down",
             };
             let unsent = link.unsent.values().map(|it| it.items.len());
             let round_trip = link.round_trip.map(|it| it.as_micros());
             LinkStatus {
                 node: node.clone(),
                 state: state.to_owned(),
-                version,
+                through: link.middle().cloned(),
+                version: link.version(),
                 round_trip_us: round_trip.map(|it| u64::try_from(it).unwrap_or(u64::MAX)),
                 queued: link.outbox.len() + link.registers.len() + unsent.sum::<usize>(),
             }
@@ -190,8 +196,12 @@ impl Node {
             ));
         }
         for (id, _) in self.members.iter() {
-            if self.links.up(id).is_none() {
-                found.push(format!("{id} is on the bus, and there is no link to it"));
+            match self.links.up(id).map(|link| link.middle()) {
+                None => found.push(format!("{id} is on the bus, and there is no link to it")),
+                Some(Some(middle)) => found.push(format!(
+                    "the link to {id} leads through {middle}, since they cannot be connected directly"
+                )),
+                Some(None) => {}
             }
         }
         for (id, _) in self.links.iter().filter(|(_, link)| link.is_up()) {
@@ -233,6 +243,8 @@ pub struct Sizes {
     pub nodes: usize,
     /// Links that are up.
     pub links: usize,
+    /// Those of them that lead through a third node.
+    pub detours: usize,
     /// Homes of this node.
     pub homes: usize,
     /// The number of rooms and streams that are open on this node.

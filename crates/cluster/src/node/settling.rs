@@ -18,6 +18,9 @@ use crate::wire::{About, Frame};
 /// How long a home that came unasked stays without anybody, since others may still register.
 const ADOPTED: Duration = Duration::from_secs(15);
 
+/// How long a home waits before it looks again whether a node without a link is lost.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// The heirs of a home try one after the other.
 const HEIR_STEP: Duration = Duration::from_millis(100);
 const HEIR_LIMIT: Duration = Duration::from_secs(2);
@@ -102,6 +105,12 @@ impl Node {
             entry.registered.clear();
             entry.absent.clear();
             entry.outdate(None);
+        }
+        // A node without a link that is not lost may still come back.
+        let links = &self.links;
+        let is_alive = |node: &NodeId| links.get(node).is_some_and(|it| !it.is_lost && !it.is_up());
+        if entry.absent.iter().any(is_alive) {
+            entry.keep_until = entry.keep_until.max(now + LINGER);
         }
         if now < entry.keep_until {
             let until = entry.keep_until;

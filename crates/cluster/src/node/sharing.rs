@@ -9,94 +9,15 @@ use super::{DemandError, MAX_ITEMS, Node};
 use crate::event::{Event, Output};
 use crate::id::{NodeId, Revision};
 use crate::key::HomeKey;
-use crate::links::{ConnId, ItemName, Wire};
+use crate::links::ItemName;
 use crate::places::{Entry, Item, Purpose, Role, There};
 use crate::record::HomeRecord;
 use crate::wire::{About, Frame, KnownHome};
-
-/// The most registrations that this node asks for in a second.
-const REGISTRATIONS: u32 = 1_000;
-
-/// The most items that are sent to a node in a second.
-const SHARED: u32 = 5_000;
 
 /// How long a home waits for a node whose link broke to register again.
 const ABSENCE: Duration = Duration::from_secs(5);
 
 impl Node {
-    /// Returns the next frame for a connection, without its length. It is called while the
-    /// connection takes more, and again after each call of the node.
-    pub fn poll_frame(&mut self, conn: ConnId, now: Instant) -> Option<Bytes> {
-        let node = self.links.node_of(conn)?;
-        let link = self.links.get_mut(&node)?;
-        if let Some(frame) = link.outbox.pop_front() {
-            return Some(frame.encode());
-        }
-        if !matches!(link.wire, Wire::Up(..)) {
-            return None;
-        }
-        while let Some(key) = self.links.get(&node)?.registers.first().cloned() {
-            if !self.registrations.take(now, REGISTRATIONS) {
-                break;
-            }
-            self.links.get_mut(&node)?.registers.pop_first();
-            if let Some(frame) = self.registration(&key, &node, conn) {
-                return Some(frame.encode());
-            }
-        }
-        loop {
-            let link = self.links.get_mut(&node)?;
-            if link.unsent.is_empty() || !link.shared.take(now, SHARED) {
-                return None;
-            }
-            let (key, item) = link.next_unsent()?;
-            if let Some(frame) = self.item_frame(&key, item) {
-                return Some(frame.encode());
-            }
-        }
-    }
-
-    fn registration(&mut self, key: &HomeKey, node: &NodeId, conn: ConnId) -> Option<Frame> {
-        let Role::There(there) = &mut self.places.get_mut(key)?.role else {
-            return None;
-        };
-        if there.node != *node || there.is_registered {
-            return None;
-        }
-        there.asked = Some(conn);
-        Some(Frame::Register(About {
-            key: key.clone(),
-            revision: there.revision,
-        }))
-    }
-
-    /// Returns the frame of an item, or of the mark after the last one.
-    fn item_frame(&self, key: &HomeKey, item: Option<ItemName>) -> Option<Frame> {
-        let entry = self.places.get(key)?;
-        let about = About {
-            key: key.clone(),
-            revision: revision_of(entry)?,
-        };
-        let Some(ItemName { owner, name }) = item else {
-            return Some(Frame::Synced(about));
-        };
-        let value = match owner == self.settings.id {
-            true => entry.own.get(&name).cloned(),
-            false => {
-                let items = entry.others.get(&owner);
-                items
-                    .and_then(|it| it.0.get(&name))
-                    .map(|it| it.value.clone())
-            }
-        };
-        Some(Frame::Item {
-            about,
-            owner,
-            name,
-            value,
-        })
-    }
-
     /// Asks the home to register this node, if there is a link and that is not asked yet.
     pub(super) fn ask(&mut self, key: &HomeKey) {
         let Some(entry) = self.places.get(key) else {
@@ -105,7 +26,7 @@ impl Node {
         let Role::There(there) = &entry.role else {
             return;
         };
-        if there.is_registered || there.asked.is_some() || !entry.is_open {
+        if there.is_registered || there.is_asked || !entry.is_open {
             return;
         }
         let (node, epoch) = (there.node.clone(), there.epoch);
@@ -122,7 +43,7 @@ impl Node {
             link.registers.remove(key);
             link.unsent.remove(key);
         }
-        if there.is_registered || there.asked.is_some() {
+        if there.is_registered || there.is_asked {
             let about = About {
                 key: key.clone(),
                 revision: there.revision,
@@ -250,7 +171,9 @@ impl Node {
             Frame::Hello { .. }
             | Frame::Ping { .. }
             | Frame::Pong { .. }
-            | Frame::Direct { .. } => {}
+            | Frame::Direct { .. }
+            | Frame::Hears { .. }
+            | Frame::Via(_) => {}
         }
     }
 
@@ -300,7 +223,7 @@ impl Node {
             && let Role::There(there) = &mut entry.role
         {
             there.is_registered = true;
-            there.asked = None;
+            there.is_asked = false;
             // All items of the others follow.
             entry.outdate(None);
         }
@@ -314,7 +237,7 @@ impl Node {
         }
         if let Some(Role::There(there)) = self.places.get_mut(&about.key).map(|it| &mut it.role) {
             there.is_registered = false;
-            there.asked = None;
+            there.is_asked = false;
         }
         if let Some(home) = home
             && !self.homes.is_current()
@@ -539,20 +462,29 @@ impl Node {
                 && there.node == *node
             {
                 there.is_registered = false;
-                there.asked = None;
+                there.is_asked = false;
                 self.tell(&key, now);
             }
         }
     }
 
-    /// The link to a node is up: homes on it are asked.
+    /// The link to a node is up: homes on it are asked, and it has time to register here again.
     pub(super) fn relink(&mut self, node: &NodeId, now: Instant) {
-        let of_node =
-            |entry: &Entry| matches!(&entry.role, Role::There(there) if there.node == *node);
-        let places = self.places.iter().filter(|(_, entry)| of_node(entry));
-        let keys: Vec<_> = places.map(|(key, _)| key.clone()).collect();
-        for key in keys {
-            self.settle(&key, now);
+        for key in self.places.keys() {
+            let Some(entry) = self.places.get_mut(&key) else {
+                continue;
+            };
+            if entry.absent.contains(node) {
+                entry.keep_until = entry.keep_until.max(now + ABSENCE);
+                let until = entry.keep_until;
+                self.places.wake(&key, until);
+            }
+            let entry = self.places.get(&key);
+            let is_there =
+                |entry: &Entry| matches!(&entry.role, Role::There(there) if there.node == *node);
+            if entry.is_some_and(is_there) {
+                self.settle(&key, now);
+            }
         }
     }
 }
@@ -564,7 +496,7 @@ fn entry_is_old(entry: Option<&mut Entry>) {
 }
 
 /// Returns the revision of the home that a node obeys.
-fn revision_of(entry: &Entry) -> Option<Revision> {
+pub(super) fn revision_of(entry: &Entry) -> Option<Revision> {
     match &entry.role {
         Role::Here(revision) => Some(*revision),
         Role::There(there) => Some(there.revision),

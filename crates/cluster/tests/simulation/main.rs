@@ -13,6 +13,8 @@
 )]
 
 mod bus;
+mod cuts;
+mod detours;
 mod scenarios;
 mod schedule;
 mod world;
@@ -32,8 +34,18 @@ fn variable(name: &str) -> Option<u64> {
 
 #[test]
 fn any_schedule_heals() {
+    any(schedule::run);
+}
+
+#[test]
+fn a_cut_between_two_nodes_is_noticed_by_nobody_while_a_third_one_hears_both() {
+    any(cuts::run);
+}
+
+/// Runs schedules with many seeds, or with the one that is asked for.
+fn any(run: fn(u64)) {
     if let Some(seed) = variable("PORTUNUS_SIMULATION_SEED") {
-        schedule::run(seed);
+        run(seed);
         return;
     }
     let seconds = variable("PORTUNUS_SIMULATION_SECONDS");
@@ -43,7 +55,7 @@ fn any_schedule_heals() {
     let mut seeds = 0;
     while seeds == 0 || Instant::now() < end {
         let seed = first + seeds;
-        let outcome = std::panic::catch_unwind(|| schedule::run(seed));
+        let outcome = std::panic::catch_unwind(|| run(seed));
         if let Err(panic) = outcome {
             eprintln!("repeat this with PORTUNUS_SIMULATION_SEED={seed}");
             std::panic::resume_unwind(panic);

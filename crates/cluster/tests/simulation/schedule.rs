@@ -30,6 +30,10 @@ pub fn run(seed: u64) {
         .map(|it| HomeKey::new("room.test", &format!("room {it}")).unwrap())
         .collect();
     for index in 0..count {
+        if world.random.random_ratio(1, 8) {
+            // The release before.
+            world.hosts[index].versions.max = 1;
+        }
         world.start(index);
     }
     let end = world.now + UNREST;

@@ -31,6 +31,10 @@ pub(super) enum Event {
     Cut(Station, Station),
     /// The link carries again.
     Heal(Station, Station),
+    /// The link loses UDP, and so all media, in both directions.
+    CutMedia(Station, Station),
+    /// It carries UDP again.
+    HealMedia(Station, Station),
     /// The bus is killed.
     StopBus,
     /// The bus is started again.
@@ -48,7 +52,7 @@ pub enum ScriptError {
     Time(String),
     /// There is no such event.
     #[error(
-        "--at {0}: one of kill, start, pause and resume with a node, cut and heal with two, stop-bus and start-bus is expected"
+        "--at {0}: one of kill, start, pause and resume with a node, cut, heal, cut-media and heal-media with two, stop-bus and start-bus is expected"
     )]
     Event(String),
     /// There is no such node.
@@ -80,6 +84,8 @@ impl fmt::Display for Event {
             Self::Resume(node) => write!(f, "resume {}", name(*node)),
             Self::Cut(a, b) => write!(f, "cut {}-{}", end(a), end(b)),
             Self::Heal(a, b) => write!(f, "heal {}-{}", end(a), end(b)),
+            Self::CutMedia(a, b) => write!(f, "cut-media {}-{}", end(a), end(b)),
+            Self::HealMedia(a, b) => write!(f, "heal-media {}-{}", end(a), end(b)),
             Self::StopBus => f.write_str("stop-bus"),
             Self::StartBus => f.write_str("start-bus"),
         }
@@ -137,6 +143,8 @@ fn of(verb: &str, subject: &str, nodes: usize) -> Result<Event, ScriptError> {
         "resume" => node().map(Event::Resume),
         "cut" => link().map(|(a, b)| Event::Cut(a, b)),
         "heal" => link().map(|(a, b)| Event::Heal(a, b)),
+        "cut-media" => link().map(|(a, b)| Event::CutMedia(a, b)),
+        "heal-media" => link().map(|(a, b)| Event::HealMedia(a, b)),
         _ => Err(ScriptError::Event(text())),
     }
 }
@@ -144,7 +152,7 @@ fn of(verb: &str, subject: &str, nodes: usize) -> Result<Event, ScriptError> {
 /// Checks that each event fits what happened before.
 fn check(cues: &[Cue]) -> Result<(), ScriptError> {
     let (mut dead, mut paused) = (Vec::new(), Vec::new());
-    let (mut cut, mut has_bus) = (Vec::new(), true);
+    let (mut cut, mut silent, mut has_bus) = (Vec::new(), Vec::new(), true);
     for Cue { event, .. } in cues {
         let wrong = |why| Err(ScriptError::Order(event.to_string(), why));
         match *event {
@@ -154,6 +162,8 @@ fn check(cues: &[Cue]) -> Result<(), ScriptError> {
             Event::Start(node) if !dead.contains(&node) => return wrong("it runs"),
             Event::Resume(node) if !paused.contains(&node) => return wrong("it is not paused"),
             Event::Heal(a, b) if !cut.contains(&(a, b)) => return wrong("it is not cut"),
+            Event::CutMedia(a, b) if silent.contains(&(a, b)) => return wrong("it is cut"),
+            Event::HealMedia(a, b) if !silent.contains(&(a, b)) => return wrong("it is not cut"),
             Event::StopBus if !has_bus => return wrong("the bus is stopped"),
             Event::StartBus if has_bus => return wrong("the bus runs"),
             Event::Kill(node) => {
@@ -165,6 +175,8 @@ fn check(cues: &[Cue]) -> Result<(), ScriptError> {
             Event::Resume(node) => paused.retain(|it| *it != node),
             Event::Cut(a, b) => cut.extend([(a, b), (b, a)]),
             Event::Heal(a, b) => cut.retain(|it| *it != (a, b) && *it != (b, a)),
+            Event::CutMedia(a, b) => silent.extend([(a, b), (b, a)]),
+            Event::HealMedia(a, b) => silent.retain(|it| *it != (a, b) && *it != (b, a)),
             Event::StopBus => has_bus = false,
             Event::StartBus => has_bus = true,
         }
@@ -213,6 +225,8 @@ mod tests {
             ("1 cut A", "no node A"),
             ("1 cut A-A", "no node A-A"),
             ("1 heal A-B", "not cut"),
+            ("1 heal-media A-B", "not cut"),
+            ("1 cut-media A-B 2 cut-media B-A", "it is cut"),
             ("1 kill B 2 pause B", "it is dead"),
             ("1 start B", "it runs"),
             ("1 resume B", "not paused"),

@@ -228,6 +228,8 @@ impl<'a> Site<'a> {
             }
             Event::Cut(a, b) => self.mesh.cut(a, b)?,
             Event::Heal(a, b) => self.mesh.heal(a, b)?,
+            Event::CutMedia(a, b) => self.mesh.cut_media(a, b)?,
+            Event::HealMedia(a, b) => self.mesh.heal_media(a, b)?,
             Event::StopBus => {
                 if let Some(mut bus) = self.bus.take() {
                     bus.kill();

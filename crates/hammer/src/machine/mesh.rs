@@ -25,6 +25,10 @@ const TO_FIRST: &str = "node0";
 /// A hardware address that no interface has. Frames to it are dropped by who gets them.
 const NOBODY: &str = "02:00:00:00:00:01";
 
+/// A router that does not exist, and the routing table that leads to it.
+const NOWHERE: &str = "10.98.255.254";
+const NOWHERE_TABLE: &str = "98";
+
 /// The most packets that wait on a link with a delay.
 const WAITING: &str = "100000";
 
@@ -135,6 +139,67 @@ impl Mesh {
         Ok(())
     }
 
+    /// Cuts a link for UDP only: TCP passes.
+    pub fn cut_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        for (namespace, interface, other) in self.ends(a, b)? {
+            namespace.ip(&[
+                "neighbour",
+                "replace",
+                NOWHERE,
+                "lladdr",
+                NOBODY,
+                "nud",
+                "permanent",
+                "dev",
+                &interface,
+            ])?;
+            let to = format!("{other}/32");
+            let own = namespace.ip.to_string();
+            namespace.ip(&[
+                "route",
+                "replace",
+                &to,
+                "via",
+                NOWHERE,
+                "dev",
+                &interface,
+                "onlink",
+                "src",
+                &own,
+                "table",
+                NOWHERE_TABLE,
+            ])?;
+            namespace.ip(&[
+                "rule",
+                "add",
+                "to",
+                &other,
+                "ipproto",
+                "udp",
+                "table",
+                NOWHERE_TABLE,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Mends a link that was cut for UDP only.
+    pub fn heal_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        for (namespace, _, other) in self.ends(a, b)? {
+            namespace.ip(&[
+                "rule",
+                "del",
+                "to",
+                &other,
+                "ipproto",
+                "udp",
+                "table",
+                NOWHERE_TABLE,
+            ])?;
+        }
+        Ok(())
+    }
+
     /// Gives all links between nodes this delay in each direction, and loses this share of packets
     /// at random.
     pub fn shape(&self, delay: Duration, loss_share: f64) -> Result<(), NamespaceError> {
@@ -209,7 +274,7 @@ mod tests {
         clippy::panic,
         reason = "a test fails by a panic"
     )]
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
 
@@ -255,6 +320,20 @@ mod tests {
         mesh.cut(Station::Bus, Station::Node(1)).unwrap();
         assert!(!passes(&sockets[1], &bus, SILENCE));
         assert!(passes(&sockets[1], &sockets[0], PATIENCE));
+        mesh.cut_media(link.0, link.1).unwrap();
+        assert!(!passes(&sockets[0], &sockets[1], SILENCE));
+        assert!(!passes(&sockets[1], &sockets[0], SILENCE));
+        assert!(passes(&sockets[0], &sockets[2], PATIENCE));
+        let listener = mesh.nodes()[1]
+            .within(|| TcpListener::bind((mesh.nodes()[1].ip, 0)).unwrap())
+            .unwrap();
+        let address = listener.local_addr().unwrap();
+        let connected = mesh.nodes()[0]
+            .within(|| TcpStream::connect_timeout(&address, PATIENCE))
+            .unwrap();
+        assert!(connected.is_ok(), "TCP passes");
+        mesh.heal_media(link.0, link.1).unwrap();
+        assert!(passes(&sockets[0], &sockets[1], PATIENCE));
         let none = mesh.cut(Station::Node(0), Station::Node(9));
         assert!(matches!(none, Err(NamespaceError::NoLink(..))));
     }

@@ -8,6 +8,8 @@ use portunus_rtp::rtcp::ReportBlock;
 
 /// The time between two reports (RFC 3550 section 6.2).
 const REPORTS: Duration = Duration::from_secs(1);
+/// How long an answer may be held and still say that both directions work.
+const IN_TIME: Duration = Duration::from_millis(1_500);
 /// The reports that are remembered until they are answered.
 const REMEMBERED: usize = 3;
 /// What a round trip is assumed to take before the first answer.
@@ -19,6 +21,8 @@ pub(crate) struct FarWorker {
     pub(crate) address: SocketAddr,
     /// The streams from and to it.
     pub(crate) streams: usize,
+    /// Reports are exchanged without streams, too, so that both nodes know whether the link works.
+    pub(crate) is_probed: bool,
     /// The middle 32 bits of the NTP times of our last reports, and when they were sent.
     sent: [Option<(u32, Instant)>; REMEMBERED],
     /// The same of its last report, and when that arrived.
@@ -32,6 +36,7 @@ impl FarWorker {
         Self {
             address,
             streams: 0,
+            is_probed: false,
             sent: [None; REMEMBERED],
             received: None,
             round_trip: None,
@@ -39,9 +44,10 @@ impl FarWorker {
         }
     }
 
-    /// When the next report is due. `None` without streams.
+    /// When the next report is due. `None` without streams, unless the link is probed here.
     pub(crate) fn report_at(&self) -> Option<Instant> {
-        self.report_at.filter(|_| self.streams > 0)
+        self.report_at
+            .filter(|_| self.streams > 0 || self.is_probed)
     }
 
     /// Sends a report soon, because there is something new to say.
@@ -86,6 +92,11 @@ impl FarWorker {
         let round_trip = now.saturating_duration_since(*at).saturating_sub(held);
         self.round_trip = Some(round_trip);
         Some(round_trip)
+    }
+
+    /// Returns whether an answer was held so briefly that the report before it had arrived, too.
+    pub(crate) fn is_in_time(block: &ReportBlock) -> bool {
+        f64::from(block.delay_since_last_sr) / 65_536.0 < IN_TIME.as_secs_f64()
     }
 
     /// The last round trip, or what it is assumed to be.

@@ -6,6 +6,7 @@ use portunus_rtc::streams::{Accepted, ReceiveStream};
 use portunus_rtp::{SeqNo, Ssrc};
 use portunus_srtp::ReplayWindow;
 
+use super::NodeLinkId;
 use crate::IngestId;
 
 /// A stream that comes from another node: which ingest takes it, and what is missing.
@@ -19,6 +20,10 @@ pub(crate) struct Incoming {
     pub(crate) far: u16,
     /// `None` before the first packet. One for all keys: numbers go on when the key changes.
     window: Option<ReplayWindow>,
+    /// The stream whose place it takes with its first packet.
+    pub(crate) replaces: Option<(NodeLinkId, Ssrc)>,
+    /// Another stream has taken its place.
+    pub(crate) is_superseded: bool,
     pub(crate) stream: ReceiveStream,
 }
 
@@ -35,6 +40,8 @@ impl Incoming {
             encoding,
             far,
             window: None,
+            replaces: None,
+            is_superseded: false,
             stream: ReceiveStream::new(ssrc, clock_rate, true),
         }
     }

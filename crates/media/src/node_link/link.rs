@@ -12,7 +12,10 @@ use portunus_srtp::{OpenError, Opener, Sealer};
 use smallvec::SmallVec;
 
 use super::options::{key_place, rtcp_ssrc, with_key, without_key};
-use super::{FarWorker, Incoming, KeyChange, KeyUse, LinkRefusal, NodeLinkOptions, NodeLinkStatus};
+use super::{
+    FarWorker, Incoming, KeyChange, KeyUse, LinkRefusal, NodeLinkId, NodeLinkOptions,
+    NodeLinkStatus,
+};
 use crate::IngestId;
 
 /// The numbers of missing packets in one request.
@@ -29,6 +32,8 @@ pub(crate) struct Received {
     pub(crate) len: usize,
     /// So many packets before it are missing that only a keyframe helps.
     pub(crate) after_long_gap: bool,
+    /// It is the first packet of a stream that takes the place of this one.
+    pub(crate) replaces: Option<(NodeLinkId, Ssrc)>,
 }
 
 /// A node link on a worker. It knows no socket and no clock.
@@ -50,13 +55,24 @@ pub(crate) struct NodeLinkState {
 }
 
 impl NodeLinkState {
-    pub(crate) fn new(worker: u16, options: &NodeLinkOptions, status: Arc<NodeLinkStatus>) -> Self {
+    pub(crate) fn new(
+        worker: u16,
+        options: &NodeLinkOptions,
+        status: Arc<NodeLinkStatus>,
+        now: Instant,
+    ) -> Self {
+        let mut far: Vec<FarWorker> = options.far.iter().copied().map(FarWorker::new).collect();
+        // One pair of workers suffices to know whether the link works.
+        if let Some(first) = far.first_mut().filter(|_| worker == 0) {
+            first.is_probed = true;
+            first.report_soon(now);
+        }
         Self {
             sealer: options.send.sealer(),
             number: 0,
             openers: [options.receive.opener(), None],
             own: rtcp_ssrc(worker),
-            far: options.far.iter().copied().map(FarWorker::new).collect(),
+            far,
             incoming: HashMap::new(),
             gaps: SmallVec::new(),
             nack_at: None,
@@ -111,6 +127,14 @@ impl NodeLinkState {
         }
     }
 
+    /// Drops the packets of a stream from now on, as another one has taken its place.
+    pub(crate) fn supersede(&mut self, ssrc: Ssrc) {
+        if let Some(incoming) = self.incoming.get_mut(&ssrc) {
+            incoming.is_superseded = true;
+            self.gaps.retain(|gap| *gap != ssrc);
+        }
+    }
+
     /// Forgets the streams of an ingest that is gone.
     pub(crate) fn forget_ingest(&mut self, ingest: IngestId) {
         let of =
@@ -155,6 +179,9 @@ impl NodeLinkState {
         let ssrc = without_key(head.ssrc);
         let incoming = self.incoming.get_mut(&ssrc).filter(|it| it.far == far);
         let incoming = incoming.ok_or(LinkRefusal::UnknownSsrc)?;
+        if incoming.is_superseded {
+            return Ok(None);
+        }
         let Some(seq) = incoming.number(head.sequence) else {
             return Err(LinkRefusal::Replayed);
         };
@@ -179,6 +206,7 @@ impl NodeLinkState {
             encoding: incoming.encoding,
             len,
             after_long_gap: accepted == Accepted::AfterLongGap,
+            replaces: incoming.replaces.take(),
         };
         if let Some(due) = incoming.stream.next_nack() {
             if !self.gaps.contains(&ssrc) {
@@ -203,7 +231,9 @@ impl NodeLinkState {
         let opener = self.openers.get_mut(key_place(ssrc));
         let opener = opener.and_then(Option::as_mut);
         let opener = opener.ok_or(LinkRefusal::Unauthentic)?;
-        opener.open_rtcp(datagram).map_err(refusal)
+        let len = opener.open_rtcp(datagram).map_err(refusal)?;
+        self.status.reports.fetch_add(1, Relaxed);
+        Ok(len)
     }
 
     /// Seals a compound of RTCP, which begins with our SSRC, in place. `buf` has room for the tag.

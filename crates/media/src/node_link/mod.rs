@@ -33,4 +33,4 @@ pub use options::{MAX_SSRC, NodeLink, NodeLinkId, NodeLinkOptions, RelayOptions,
 pub(crate) use payload_types::payload_type;
 pub(crate) use refusal::LinkRefusal;
 pub(crate) use status::NodeLinkStatus;
-pub use status::{NodeLinkStats, RelayCount};
+pub use status::{NodeLinkStats, RelayCount, SignsOfLife};

@@ -52,6 +52,27 @@ impl NodeLink {
         }
         sum
     }
+
+    /// Returns whether the other node is heard. It is cheaper than [`NodeLink::stats`].
+    pub fn signs_of_life(&self) -> super::SignsOfLife {
+        let mut sum = super::SignsOfLife::default();
+        for status in &self.statuses {
+            status.add_signs(&mut sum);
+        }
+        sum
+    }
+
+    /// Pretends that the other node was heard and has answered, for tests of users of the control
+    /// plane.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn pretend_life(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        for status in self.statuses.iter().take(1) {
+            status.reports.fetch_add(1, Relaxed);
+            status.answered.fetch_add(1, Relaxed);
+        }
+    }
 }
 
 /// How a source is sent to another node.
@@ -80,6 +101,9 @@ pub struct RelayedStream {
     pub ingest: IngestId,
     /// The simulcast encoding, 0 the lowest.
     pub encoding: u8,
+    /// The stream that carried the encoding until now, maybe over another link. From the first
+    /// packet of this one on, its packets are dropped.
+    pub replaces: Option<(NodeLinkId, Ssrc)>,
 }
 
 /// What a key of a node link is used for.

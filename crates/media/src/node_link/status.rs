@@ -42,6 +42,17 @@ pub struct NodeLinkStats {
     pub fraction_lost: u8,
     /// The round trip, if it is known.
     pub round_trip: Option<Duration>,
+    /// The reports of this node that the other one has answered in time.
+    pub answered_reports: u64,
+}
+
+/// Whether the other node is heard on a link: numbers that grow as long as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SignsOfLife {
+    /// Packets and reports that came from it.
+    pub heard: u64,
+    /// Reports of this node that it has answered in time, so that both directions work.
+    pub answered: u64,
 }
 
 /// What a worker counts of a node link.
@@ -62,6 +73,10 @@ pub(crate) struct NodeLinkStatus {
     pub(crate) fraction_lost: AtomicU64,
     /// In µs. 0 before it is known.
     pub(crate) round_trip: AtomicU64,
+    /// Compounds of RTCP that came from the other node.
+    pub(crate) reports: AtomicU64,
+    /// Reports of ours that the other node has answered in time.
+    pub(crate) answered: AtomicU64,
 }
 
 /// Refused datagrams, by reason.
@@ -91,6 +106,12 @@ impl NodeLinkStatus {
         self.round_trip.store(us.max(1), Relaxed);
     }
 
+    /// Adds the signs of life that a worker has noted.
+    pub(crate) fn add_signs(&self, sum: &mut SignsOfLife) {
+        sum.heard += self.received_packets.load(Relaxed) + self.reports.load(Relaxed);
+        sum.answered += self.answered.load(Relaxed);
+    }
+
     /// Adds what a worker has counted.
     pub(crate) fn add_to(&self, sum: &mut NodeLinkStats) {
         let counts = [
@@ -105,6 +126,7 @@ impl NodeLinkStatus {
             (&mut sum.lost_packets, &self.lost),
             (&mut sum.keyframe_requests, &self.keyframe_requests),
             (&mut sum.repeated_packets, &self.repeated),
+            (&mut sum.answered_reports, &self.answered),
         ];
         for (sum, count) in counts {
             *sum += count.load(Relaxed);

@@ -60,6 +60,7 @@ impl Worker {
             encoding,
             len,
             after_long_gap,
+            replaces: _,
         } = received;
         let (ingests, mut into) = self.intake();
         let packet = datagram.get_mut(..len).unwrap_or_default();

@@ -79,6 +79,8 @@ impl ClusterNode {
         let options = SpanOptions {
             addresses,
             max_bps: config.max_bps(),
+            region: config.node.region.clone(),
+            fan_out: config.node.fan_out,
         };
         let span = Span::new(cluster.clone(), media.clone(), options);
         Ok(Some(ClusterNode {
@@ -119,20 +121,21 @@ impl ClusterNode {
         let (port, port_events) = span.port(video_calls::KIND);
         let all = server.video_calls.clone();
         tokio::spawn(video_calls::run(port, port_events, all));
+        tokio::spawn(follow(cluster.clone(), span.clone(), server));
         tokio::spawn(span.run(events));
-        tokio::spawn(follow(cluster.clone(), server));
         cluster
     }
 }
 
 /// Tells the node of load and drains, for as long as it runs.
-async fn follow(cluster: Cluster, server: Server) {
+async fn follow(cluster: Cluster, span: Span, server: Server) {
     let mut ticks = interval(LOOK);
     let mut is_draining = false;
     loop {
         ticks.tick().await;
         let drains = server.gateway.draining().is_some();
         if std::mem::replace(&mut is_draining, drains) != drains {
+            span.set_draining(drains);
             cluster.demand(Demand::Drain(drains)).await;
         }
         cluster.demand(Demand::Load(load(&server.media))).await;

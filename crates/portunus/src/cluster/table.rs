@@ -55,24 +55,32 @@ pub(super) fn text(status: &Value) -> String {
         "IN",
         "STREAMS OUT",
         "IN",
+        "CARRIED",
+        "SOURCES THROUGH",
     ]);
     for it in list(status, "links") {
         let round_trip = milliseconds(it);
         let version = it.get("version").and_then(Value::as_u64);
         let media = it.get("media");
+        let through = it.get("through").and_then(Value::as_str);
+        let state = word(it, "state");
         let of_media = |text: fn(&Value) -> String| media.map_or_else(String::new, text);
         links.row([
             word(it, "node"),
-            word(it, "state"),
+            through.map_or(state.clone(), |through| {
+                format!("{state} through {through}")
+            }),
             version.map_or_else(String::new, |it| it.to_string()),
             round_trip,
             format!("{}", number(it, "queued")),
-            of_media(milliseconds),
+            of_media(media_round_trip),
             of_media(|it| format!("{:.1} %", number(it, "lost") * 100.0)),
             of_media(|it| format!("{:.1}", number(it, "mbps_out"))),
             of_media(|it| format!("{:.1}", number(it, "mbps_in"))),
             of_media(|it| format!("{}", number(it, "streams_out"))),
             of_media(|it| format!("{}", number(it, "streams_in"))),
+            of_media(|it| format!("{}", number(it, "carried_streams"))),
+            of_media(through),
         ]);
     }
     links.write(&mut out);
@@ -105,6 +113,22 @@ pub(super) fn text(status: &Value) -> String {
         }
     }
     out.trim_end().to_owned()
+}
+
+/// The round trip of a media link, unless nothing crosses it.
+fn media_round_trip(media: &Value) -> String {
+    match media.get("works").and_then(Value::as_bool) {
+        Some(false) => "broken".to_owned(),
+        _ => milliseconds(media),
+    }
+}
+
+/// The nodes through which sources of the other node come, with their number.
+fn through(media: &Value) -> String {
+    let nodes = media.get("through").and_then(Value::as_object);
+    let nodes = nodes.into_iter().flatten();
+    let named = nodes.map(|(node, sources)| format!("{node} ({sources})"));
+    named.collect::<Vec<_>>().join(" ")
 }
 
 /// Rows whose columns are as wide as their longest entry.
@@ -177,16 +201,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_link_says_what_is_carried_and_through_whom_sources_come() {
+        let status = json!({
+            "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true,
+            "nodes": [], "homes": [], "disagreements": [],
+            "links": [{ "node": "b", "state": "up", "version": 1, "round_trip_us": 900, "queued": 0,
+                "media": { "lost": 0.0, "mbps_out": 0.0, "mbps_in": 0.0, "streams_out": 2,
+                    "streams_in": 0, "works": false, "carried_streams": 2, "through": { "c": 3 } } }],
+        });
+        let text = text(&status);
+        let link = text.lines().find(|line| line.starts_with("b "));
+        let words: Vec<_> = link.into_iter().flat_map(str::split_whitespace).collect();
+        assert!(words.contains(&"broken"), "{text}");
+        assert_eq!(
+            words.get(words.len() - 3..),
+            Some(&["2", "c", "(3)"][..]),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn columns_are_aligned_and_empty_tables_are_left_out() {
         let status = json!({
             "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true,
             "nodes": [{ "node": "a", "state": "serving", "region": "", "control": ["192.0.2.1:7900"],
                 "load": { "worker": 0.25, "mbps_out": 12.0 }, "age_ms": 900 }],
-            "links": [], "homes": [], "disagreements": ["b is on the bus, and there is no link to it"],
+            "links": [{ "node": "b", "state": "up", "through": "c", "version": 2, "queued": 0 }],
+            "homes": [], "disagreements": ["b is on the bus, and there is no link to it"],
         });
         let expected = "This node   a of portunus\nBus         connected\n\n\
             NODE  STATE    REGION  LOAD  MBIT/S OUT  SEEN   CONTROL\n\
             a     serving          25 %  12.0        0.9 s  192.0.2.1:7900\n\n\
+            LINK TO  STATE         VERSION  ROUND TRIP  QUEUED  MEDIA ROUND TRIP  LOST  MBIT/S OUT  IN  STREAMS OUT  IN  CARRIED  SOURCES THROUGH\n\
+            b        up through c  2                    0\n\n\
             What disagrees:\n- b is on the bus, and there is no link to it";
         assert_eq!(text(&status), expected);
     }

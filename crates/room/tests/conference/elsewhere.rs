@@ -28,7 +28,12 @@ fn node(world: World) -> Node {
         receive: NodeLinkKey::random(),
     };
     let max_bps = None;
-    let (other, far) = relays.connect(&FarNodeOptions { link, max_bps });
+    let (other, far) = relays.connect(&FarNodeOptions {
+        link,
+        max_bps,
+        place: None,
+        is_suspect: false,
+    });
     Node {
         world,
         relays,

@@ -20,6 +20,8 @@ pub(crate) enum Action {
     /// Add the link.
     Connect {
         addresses: Vec<SocketAddr>,
+        /// The region of the other node, if it carries sources for others.
+        region: Option<String>,
         send: NodeLinkKey,
         receive: NodeLinkKey,
     },
@@ -41,6 +43,8 @@ pub(crate) struct Exchange {
     /// Whether this node opens the link.
     is_opener: bool,
     ours: Vec<SocketAddr>,
+    /// The region of this node.
+    region: String,
     session: Option<Session>,
     actions: Vec<Action>,
 }
@@ -59,10 +63,11 @@ struct Session {
 
 impl Exchange {
     /// Returns the exchange with a node to which there is no connection yet.
-    pub(crate) fn new(is_opener: bool, ours: Vec<SocketAddr>) -> Self {
+    pub(crate) fn new(is_opener: bool, ours: Vec<SocketAddr>, region: String) -> Self {
         Exchange {
             is_opener,
             ours,
+            region,
             session: None,
             actions: Vec::new(),
         }
@@ -115,6 +120,7 @@ impl Exchange {
             session,
             keys: keys.clone(),
             addresses: self.ours.clone(),
+            region: Some(self.region.clone()),
         });
         self.begin(session, keys, now);
     }
@@ -134,7 +140,7 @@ impl Exchange {
         self.actions.push(Action::Send(message));
     }
 
-    fn connect(&mut self, addresses: Vec<SocketAddr>) {
+    fn connect(&mut self, addresses: Vec<SocketAddr>, region: Option<String>) {
         let is_opener = self.is_opener;
         if let Some(session) = &mut self.session {
             session.is_connected = true;
@@ -148,6 +154,7 @@ impl Exchange {
             };
             self.actions.push(Action::Connect {
                 addresses,
+                region,
                 send,
                 receive,
             });
@@ -161,17 +168,26 @@ impl Exchange {
                 session,
                 keys,
                 addresses,
+                region,
             } if !self.is_opener => {
                 self.node_lost();
                 self.begin(session, keys, now);
-                self.connect(addresses);
-                let addresses = self.ours.clone();
-                self.send(LinkMessage::Opened { session, addresses });
+                self.connect(addresses, region);
+                let (addresses, region) = (self.ours.clone(), Some(self.region.clone()));
+                self.send(LinkMessage::Opened {
+                    session,
+                    addresses,
+                    region,
+                });
             }
-            LinkMessage::Opened { session, addresses } if self.is_opener => {
+            LinkMessage::Opened {
+                session,
+                addresses,
+                region,
+            } if self.is_opener => {
                 let opens = |it: &Session| it.id == session && !it.is_connected;
                 if self.session.as_ref().is_some_and(opens) {
-                    self.connect(addresses);
+                    self.connect(addresses, region);
                 }
             }
             LinkMessage::Resume { session } if !self.is_opener => {

@@ -26,7 +26,7 @@ impl Side {
         let port = 7_900 + u16::from(is_opener);
         let ours = vec![SocketAddr::from(([192, 0, 2, 1], port))];
         Side {
-            exchange: Exchange::new(is_opener, ours),
+            exchange: Exchange::new(is_opener, ours, format!("r{port}")),
             link: None,
             spent: Vec::new(),
             sent: VecDeque::new(),
@@ -41,10 +41,13 @@ impl Side {
                 Action::Send(message) => self.sent.push_back(message),
                 Action::Connect {
                     addresses,
+                    region,
                     send,
                     receive,
                 } => {
                     assert_eq!(addresses.len(), 1);
+                    let port = addresses.first().unwrap().port();
+                    assert_eq!(region, Some(format!("r{port}")));
                     assert!(self.link.is_none(), "the one before is removed first");
                     assert!(!self.spent.contains(&send), "a key for sending is new");
                     self.link = Some((send, receive));

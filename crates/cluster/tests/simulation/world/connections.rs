@@ -26,10 +26,11 @@ impl World {
         }
         self.next += 2;
         let (near, far) = (ConnId(self.next - 1), ConnId(self.next));
-        for (conn, other, node) in [(near, far, from), (far, near, to)] {
+        for (conn, other, node, beyond) in [(near, far, from, to), (far, near, to, from)] {
             let end = End {
                 node,
                 other,
+                beyond,
                 under_way: VecDeque::new(),
             };
             self.ends.insert(conn, end);
@@ -63,9 +64,7 @@ impl World {
             return;
         };
         let node = end.node;
-        let from = self.ends.get(&end.other).map(|other| other.node);
-        let is_open = from.is_none_or(|from| self.reaches(from, node));
-        if !is_open {
+        if !self.reaches(end.beyond, node) {
             return self.at(self.now + Duration::from_millis(200), Action::Arrive(conn));
         }
         let under_way = std::mem::take(&mut self.ends.get_mut(&conn).unwrap().under_way);

@@ -49,6 +49,8 @@ struct End {
     /// Whose end it is, and the other end.
     node: usize,
     other: ConnId,
+    /// Whose end the other one is, or was.
+    beyond: usize,
     /// What was sent from the other end, and has not arrived.
     under_way: VecDeque<Under>,
 }
@@ -99,6 +101,8 @@ pub struct World {
     without_bus: WithoutBus,
     /// When a process has died, and who has to be told of it.
     pub deaths: Vec<Death>,
+    /// The items that have gone: at which node, of which room, whose.
+    pub gone: Vec<(usize, HomeKey, NodeId)>,
     pub log: VecDeque<String>,
 }
 
@@ -126,6 +130,7 @@ impl World {
             next: 0,
             without_bus,
             deaths: Vec::new(),
+            gone: Vec::new(),
             log: VecDeque::new(),
         };
         for index in 0..hosts {
@@ -214,8 +219,8 @@ impl World {
         let witnesses: Vec<usize> = self
             .ends
             .values()
-            .filter(|end| end.node == index)
-            .map(|end| self.ends[&end.other].node)
+            .filter(|end| end.node == index && self.ends.contains_key(&end.other))
+            .map(|end| end.beyond)
             .collect();
         for witness in witnesses {
             let host = &self.hosts[witness];

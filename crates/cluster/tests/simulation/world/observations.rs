@@ -27,6 +27,9 @@ impl World {
                 item,
                 value,
             } => {
+                if value.is_none() {
+                    self.gone.push((index, key.clone(), node.clone()));
+                }
                 let place = (key, node, item);
                 match value {
                     Some(value) => drop(host.items.insert(place, value)),
@@ -44,7 +47,7 @@ impl World {
         let late = self.deaths.iter().find(|death| {
             let waited = self.now.saturating_duration_since(death.at);
             let host = &self.hosts[death.witness];
-            waited > Duration::from_millis(3_600)
+            waited > Duration::from_millis(2_600)
                 && host.epoch == death.witness_epoch
                 && host.node.is_some()
         });

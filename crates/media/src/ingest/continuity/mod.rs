@@ -20,6 +20,11 @@ const LONG_SILENCE: Duration = Duration::from_secs(1);
 const AFTERMATH: Duration = Duration::from_secs(1);
 /// How far timestamps may be off before they are corrected at a jump of sequence numbers.
 const TIME_TOLERANCE: Duration = Duration::from_secs(1);
+/// How far behind another way of the same source may begin: with what its sender kept for new
+/// viewers.
+const MAX_BEHIND: Duration = Duration::from_secs(11);
+/// How long another way of the same source may take to catch up.
+const CATCHES_UP: Duration = Duration::from_millis(500);
 /// The number of mappings that are kept for late packets.
 const RUNS: usize = 8;
 
@@ -69,6 +74,12 @@ pub(crate) struct Continuity {
     previous: Option<Previous>,
     /// The next packet continues from here, whatever its number.
     resuming: bool,
+    /// All senders pass on one source with its timestamps, one after the other.
+    is_relayed: bool,
+    /// The next sender, and since when it repeats what is here already.
+    repeats: Option<(Ssrc, Instant)>,
+    /// The newest packet ended a picture.
+    is_at_end: bool,
     lost: u64,
 }
 
@@ -96,8 +107,18 @@ impl Continuity {
             suspect: None,
             previous: None,
             resuming: false,
+            is_relayed: false,
+            repeats: None,
+            is_at_end: false,
             lost: 0,
         }
+    }
+
+    /// All senders pass on one source with its timestamps: what the next one repeats is skipped, and
+    /// timestamps stay those of the source.
+    pub(crate) fn relayed(mut self) -> Self {
+        self.is_relayed = true;
+        self
     }
 
     /// The present sender.
@@ -151,13 +172,39 @@ impl Continuity {
         {
             return Err(Misplaced::Late);
         }
+        if self.is_relayed && self.repeats(header, now) {
+            return Err(Misplaced::Repeated);
+        }
         self.previous = Some(Previous {
             ssrc,
             highest: self.highest as u16,
             at: now,
         });
         self.resuming = false;
-        Ok(self.restart(header, now))
+        let is_seamless =
+            self.repeats.take().is_some_and(|(of, _)| of == header.ssrc) && self.is_at_end;
+        let place = self.restart(header, now);
+        Ok(Place {
+            restarted: !is_seamless,
+            ..place
+        })
+    }
+
+    /// Returns whether the next sender of a relayed source repeats a packet that is here already.
+    fn repeats(&mut self, header: &Header, now: Instant) -> bool {
+        let behind = self
+            .last_timestamp
+            .wrapping_sub(self.timestamp(header.timestamp));
+        if behind > self.ticks(MAX_BEHIND) {
+            return false;
+        }
+        let begun = self.repeats.filter(|(of, _)| *of == header.ssrc);
+        let (_, since) = *self.repeats.insert(begun.unwrap_or((header.ssrc, now)));
+        let repeats = now.saturating_duration_since(since) < CATCHES_UP;
+        if !repeats {
+            self.repeats = None;
+        }
+        repeats
     }
 
     /// Finds the place of a packet of the present sender with a number near the highest one.
@@ -241,7 +288,9 @@ impl Continuity {
     }
 
     fn restart(&mut self, header: &Header, now: Instant) -> Place {
-        let timestamp_offset = if self.ssrc == Some(header.ssrc) && self.is_timely(header, now) {
+        let is_same = self.ssrc == Some(header.ssrc) && self.is_timely(header, now)
+            || self.is_relayed && self.is_of_source(header, now);
+        let timestamp_offset = if is_same {
             self.timestamp_offset()
         } else {
             self.due(now).wrapping_sub(header.timestamp)
@@ -269,6 +318,20 @@ impl Continuity {
         let off = unchanged.wrapping_sub(self.due(now)) as i32;
         let forward = unchanged.wrapping_sub(self.last_timestamp) as i32 > 0;
         off.unsigned_abs() <= self.ticks(TIME_TOLERANCE) && forward
+    }
+
+    /// Whether a timestamp of a relayed source needs no correction: it is after the last one, and
+    /// about now or what was kept for new viewers.
+    fn is_of_source(&self, header: &Header, now: Instant) -> bool {
+        let unchanged = self.timestamp(header.timestamp);
+        let off = unchanged.wrapping_sub(self.due(now)) as i32;
+        let forward = unchanged.wrapping_sub(self.last_timestamp) as i32 > 0;
+        let limits = (self.ticks(MAX_BEHIND), self.ticks(TIME_TOLERANCE));
+        let is_near = match off < 0 {
+            true => off.unsigned_abs() <= limits.0,
+            false => off.unsigned_abs() <= limits.1,
+        };
+        forward && is_near
     }
 
     fn ticks(&self, time: Duration) -> u32 {
@@ -325,6 +388,7 @@ impl Continuity {
         let timestamp = self.timestamp(header.timestamp);
         self.last_timestamp = timestamp;
         self.last_at = Some(now);
+        self.is_at_end = header.marker;
         Place {
             seq: SeqNo(out),
             timestamp,

@@ -267,3 +267,52 @@ proptest! {
         }
     }
 }
+
+/// A stream of a source that another node passes on.
+fn relayed() -> Stream {
+    Stream {
+        continuity: Continuity::new(90_000, Duration::ZERO).relayed(),
+        now: Instant::now(),
+    }
+}
+
+#[test]
+fn another_way_of_a_source_goes_on_where_the_one_before_ended() {
+    let mut stream = relayed();
+    stream.packet(0, 1, 100, 90_000).unwrap();
+    let mut header = header(1, 101, 93_600);
+    header.marker = true;
+    stream.now += Duration::from_millis(40);
+    let last = stream.continuity.accept(&header, stream.now).unwrap();
+    // It begins with what its sender has kept.
+    for (n, timestamp) in [86_400, 90_000, 93_600].into_iter().enumerate() {
+        let repeated = stream.packet(1, 2, n as u16, timestamp);
+        assert_eq!(repeated, Err(Misplaced::Repeated));
+    }
+    let next = stream.packet(1, 2, 3, 97_200).unwrap();
+    assert_eq!((next.seq.0, next.timestamp), (last.seq.0 + 1, 97_200));
+    assert!(!next.restarted, "nothing is missing");
+    let next = stream.packet(1, 2, 4, 100_800).unwrap();
+    assert_eq!((next.seq.0, next.timestamp), (last.seq.0 + 2, 100_800));
+}
+
+#[test]
+fn another_way_of_a_source_after_a_gap_keeps_its_timestamps() {
+    let mut stream = relayed();
+    stream.packet(0, 1, 100, 90_000).unwrap();
+    // 4 s later, with what came in the last 2 s.
+    let next = stream.packet(4_000, 2, 7, 90_000 + 180_000).unwrap();
+    assert_eq!(next.timestamp, 90_000 + 180_000);
+    assert!(next.restarted, "pictures are missing");
+}
+
+#[test]
+fn another_way_of_a_source_that_does_not_catch_up_is_taken_as_it_is() {
+    let mut stream = relayed();
+    stream.packet(0, 1, 100, 900_000).unwrap();
+    assert!(stream.packet(10, 2, 1, 450_000).is_err());
+    assert!(stream.packet(400, 2, 2, 450_900).is_err());
+    let next = stream.packet(200, 2, 3, 451_800).unwrap();
+    assert!(next.restarted);
+    assert_eq!(next.timestamp, 900_000 + 610 * 90);
+}

@@ -69,6 +69,7 @@ impl FanOut {
                 ssrc,
                 ingest,
                 encoding: 0,
+                replaces: None,
             };
             let receive = NodeLinkCommand::Receive(stream);
             self.inbox.send(Command::NodeLink(receive));

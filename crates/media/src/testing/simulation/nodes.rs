@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,9 @@ use crate::{
     DemandReports, Encodings, IngestFeed, IngestMedia, IngestOptions, IngestStatus, KeyframeCache,
     NodeFeed, NodeLinkStats, RelayOptions, RelayedStream, RouteOptions,
 };
+
+/// The address of workers that do not take part.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 
 /// The node that cameras are at, and the other one.
 const NEAR: usize = 0;
@@ -107,8 +110,7 @@ impl Simulation {
         for (node, socket) in sockets.into_iter().enumerate() {
             let other = 1 - node;
             // Only the worker of that index is behind an address.
-            let nowhere = SocketAddr::from(([192, 0, 2, 1], 9));
-            let mut far = vec![nowhere; 2];
+            let mut far = vec![NOWHERE; 2];
             far[other] = addresses[other];
             let new = NewNodeLink {
                 id: link,
@@ -219,6 +221,7 @@ impl Simulation {
             ssrc,
             ingest,
             encoding,
+            replaces: None,
         };
         let receive = NodeLinkCommand::Receive(stream);
         self.order(FAR as u16, Command::NodeLink(receive));
@@ -378,6 +381,10 @@ impl Simulation {
         worker.run_for_nodes(now);
         (self.at_work)(false);
         for (to, datagram) in worker.take_kept_for_nodes() {
+            if to == NOWHERE {
+                // The first workers probe links.
+                continue;
+            }
             assert_eq!(to, nodes.addresses[1 - node]);
             nodes.left[node].push((now, datagram.len()));
             if nodes.rng.random_bool(nodes.path.loss) {

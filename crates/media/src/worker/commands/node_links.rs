@@ -10,7 +10,7 @@ impl Worker {
         let links = &mut self.node_links;
         match command {
             NodeLinkCommand::Open(socket) => links.open(*socket, self.poller.registry()),
-            NodeLinkCommand::Add(new) => links.add(*new),
+            NodeLinkCommand::Add(new) => links.add(*new, now),
             NodeLinkCommand::SetKey(link, change) => links.set_key(link, &change),
             NodeLinkCommand::Remove(link) => links.remove(link),
             NodeLinkCommand::Receive(stream) => links.expect(stream, &mut self.ingests, now),

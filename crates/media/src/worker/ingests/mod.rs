@@ -252,9 +252,13 @@ impl Ingests {
         let source = graph.source_of(is, peers);
         graph.take_format(is, format);
         let skew = matches!(&options.media, IngestMedia::Rtp(rtp) if rtp.skew);
+        let continuity = || match &options.feed {
+            IngestFeed::Node(_) => Continuity::new(clock_rate, options.collision).relayed(),
+            _ => Continuity::new(clock_rate, options.collision),
+        };
         let stream = || Encoding {
             protection: options.srtp.clone().map(Protection::new),
-            continuity: Continuity::new(clock_rate, options.collision),
+            continuity: continuity(),
             inspector: Inspector::default(),
             stretch: 0,
             skew: skew.then(|| Skew::new(clock_rate, format.is_video)),

@@ -97,7 +97,16 @@ impl NodeLinks {
                 .receive(far, datagram, now)
                 .map(|received| received.map_or(Opened::Repeated, Opened::Packet)),
         };
-        opened.inspect_err(|why| state.status.refuse(*why))
+        let opened = opened.inspect_err(|why| state.status.refuse(*why))?;
+        if let Opened::Packet(Received {
+            replaces: Some((link, ssrc)),
+            ..
+        }) = opened
+            && let Some(former) = self.get_mut(link)
+        {
+            former.state.supersede(ssrc);
+        }
+        Ok(opened)
     }
 
     /// Returns the slot of the outlet that sends a stream to `origin`, and the round trip.
@@ -145,6 +154,9 @@ impl NodeLinks {
             let far = link.state.far.get_mut(usize::from(origin.far));
             if let Some(round_trip) = far.and_then(|far| far.answered(block, now)) {
                 link.state.status.note_round_trip(round_trip);
+                if FarWorker::is_in_time(block) {
+                    link.state.status.answered.fetch_add(1, Relaxed);
+                }
             }
             return Answered::Own;
         }

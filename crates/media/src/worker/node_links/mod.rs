@@ -123,13 +123,14 @@ impl NodeLinks {
     }
 
     /// Adds a link.
-    pub(super) fn add(&mut self, new: NewNodeLink) {
+    pub(super) fn add(&mut self, new: NewNodeLink, now: Instant) {
+        self.has_changed = true;
         let NewNodeLink {
             id,
             options,
             status,
         } = new;
-        let state = NodeLinkState::new(self.worker, &options, status);
+        let state = NodeLinkState::new(self.worker, &options, status, now);
         let slot = self.slots.insert(Link {
             id,
             state,
@@ -171,6 +172,7 @@ impl NodeLinks {
             ssrc,
             ingest,
             encoding,
+            replaces,
         } = stream;
         let Some(link) = self.get_mut(link) else {
             return;
@@ -181,7 +183,8 @@ impl NodeLinks {
         else {
             return;
         };
-        let incoming = Incoming::new((ingest, slot), encoding, (far, ssrc), clock_rate);
+        let mut incoming = Incoming::new((ingest, slot), encoding, (far, ssrc), clock_rate);
+        incoming.replaces = replaces;
         link.state.expect(ssrc, incoming, now);
     }
 
