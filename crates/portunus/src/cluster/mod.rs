@@ -17,6 +17,7 @@ use portunus_core::{ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
 use portunus_room::Rooms;
+use portunus_span::rooms::RoomPorts;
 use portunus_span::{Span, SpanOptions, rooms};
 use portunus_streaming::Mountpoints;
 use portunus_textroom::TextRooms;
@@ -104,9 +105,12 @@ impl ClusterNode {
             events,
             span,
         } = self;
-        let (port, port_events) = span.port(rooms::KIND);
+        let ports = RoomPorts {
+            rooms: span.port(rooms::KIND),
+            directory: span.port(rooms::DIRECTORY),
+        };
         let (rooms, media) = (server.rooms.clone(), server.media.clone());
-        tokio::spawn(rooms::run(port, port_events, rooms, media));
+        tokio::spawn(rooms::run(ports, rooms, media));
         let (port, port_events) = span.port(mountpoints::KIND);
         let all = server.mountpoints.clone();
         tokio::spawn(mountpoints::run(port, port_events, all));

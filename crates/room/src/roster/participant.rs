@@ -17,6 +17,8 @@ pub struct Participant {
     pub profile: Profile,
     /// Its permissions.
     pub permissions: Permissions,
+    /// What its door tells the same door at other nodes of a cluster about it.
+    pub(crate) note: Option<Arc<str>>,
     /// The settings of its media.
     pub settings: MediaSettings,
 }
@@ -81,6 +83,7 @@ impl Participant {
             party,
             profile: Profile::default(),
             permissions: Permissions::ALL,
+            note: None,
             settings: MediaSettings::default(),
         }
     }
@@ -93,6 +96,11 @@ impl Participant {
     /// Returns the secret number by which subscriptions name it as their owner.
     pub const fn private_id(&self) -> u32 {
         self.private_id
+    }
+
+    /// Returns what its door tells the same door at other nodes about it.
+    pub const fn note(&self) -> Option<&Arc<str>> {
+        self.note.as_ref()
     }
 
     /// Returns the client's connection, if there is a client.
