@@ -21,6 +21,8 @@ mod refusal;
 mod requests;
 mod room;
 mod shared;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
 pub use plugin::VideoRoom;

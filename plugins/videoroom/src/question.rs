@@ -74,7 +74,8 @@ impl HomeAnswer {
         serde_json::from_str(text).ok()
     }
 
-    fn to_text(&self) -> String {
+    /// Returns the text for the node that has asked.
+    pub(crate) fn to_text(&self) -> String {
         // As above.
         serde_json::to_string(self).unwrap_or_default()
     }

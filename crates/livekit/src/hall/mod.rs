@@ -47,6 +47,8 @@ pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
+#[cfg(feature = "testing")]
+pub(crate) use note::read_note;
 pub(crate) use options::RoomOptions;
 use others::Others;
 pub(crate) use others::watch_others;

@@ -83,6 +83,15 @@ impl Note {
     }
 }
 
+/// Reads a note, and makes tracks of it.
+#[cfg(feature = "testing")]
+pub(crate) fn read_note(text: &str) {
+    let note = Note::parse(text).and_then(|note| note.info);
+    for track in note.iter().flat_map(|info| &info.tracks) {
+        drop(told(track, &[]));
+    }
+}
+
 /// Returns a track of a participant at another node.
 fn told(info: &TrackInfo, known: &[Track]) -> Track {
     let track = Track::elsewhere(info);

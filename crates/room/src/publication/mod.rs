@@ -325,8 +325,8 @@ mod tests {
         start(&mut publications, &al);
         publications.came_up(&al);
         assert_eq!(publications.publishers().count(), 0);
-        assert!(publications.check_limit(1).is_ok());
-        assert!(publications.check_limit(0).is_err());
+        assert!(publications.check_limit(1, 0).is_ok());
+        assert!(publications.check_limit(0, 0).is_err());
         assert!(publications.forwardable(&al).is_err());
     }
 

@@ -84,8 +84,11 @@ impl State {
     /// At the home of the room: lets a client of another node join as `id`. Nobody else can do so
     /// for 3 s. With `publishes`, it has a place among the publishers, too.
     pub fn claim(&mut self, id: &PersonId, node: &str, publishes: bool) -> Result<(), Refusal> {
-        self.roster.check_free(id)?;
-        // The node itself decides between two of its own clients.
+        // The node itself decides between two of its own clients, and one that joins again may be
+        // gone there already.
+        if !self.roster.get(id).is_some_and(|person| person.is_at(node)) {
+            self.roster.check_free(id)?;
+        }
         let claim = self.claims.by_id.get(id);
         if claim.is_some_and(|claim| claim.node != node) {
             self.claims.check_free(id)?;
@@ -129,6 +132,9 @@ impl State {
     /// yet.
     pub(super) fn check_places(&self, of: Option<&PersonId>) -> Result<(), Refusal> {
         let publishing = |id: &PersonId| self.publications.get(id).is_some();
+        if of.is_some_and(publishing) {
+            return Ok(());
+        }
         let claimed = self.claims.places(publishing, of);
         self.publications
             .check_limit(self.settings.publishers, claimed)

@@ -13,17 +13,18 @@ use crate::{Event, Notice, PersonId, Refusal};
 
 impl State {
     /// Adds a participant whose client is at another node, under an id that is free. It publishes
-    /// nothing yet. `note` is what its door there tells the same door here.
+    /// nothing yet. `node` is the name of that node, and `note` what its door there tells the same door
+    /// here.
     pub fn join_elsewhere(
         &mut self,
         id: &PersonId,
         profile: Profile,
         permissions: Permissions,
-        note: Option<Arc<str>>,
+        (node, note): (&str, Option<Arc<str>>),
     ) -> Result<(), Refusal> {
         self.send_news();
         self.roster.check_free(id)?;
-        let mut person = Participant::new(id.clone(), Party::Elsewhere);
+        let mut person = Participant::new(id.clone(), Party::Elsewhere(node.into()));
         person.profile = profile;
         person.permissions = permissions;
         person.note = note;

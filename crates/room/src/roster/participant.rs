@@ -30,8 +30,8 @@ pub(crate) enum Party {
     Client(Arc<dyn Connection>),
     /// Another server, for one of its participants.
     Remote,
-    /// A client at another node of the cluster.
-    Elsewhere,
+    /// A client at another node of the cluster, with the name of that node.
+    Elsewhere(Arc<str>),
     /// Nobody: it is a placeholder for later publishers.
     Dummy,
 }
@@ -107,7 +107,7 @@ impl Participant {
     pub fn connection(&self) -> Option<&Arc<dyn Connection>> {
         match &self.party {
             Party::Client(connection) => Some(connection),
-            Party::Remote | Party::Elsewhere | Party::Dummy => None,
+            Party::Remote | Party::Elsewhere(_) | Party::Dummy => None,
         }
     }
 
@@ -123,7 +123,12 @@ impl Participant {
 
     /// Returns whether its client is at another node of the cluster.
     pub const fn is_elsewhere(&self) -> bool {
-        matches!(self.party, Party::Elsewhere)
+        matches!(self.party, Party::Elsewhere(_))
+    }
+
+    /// Returns whether its client is at this node of the cluster.
+    pub(crate) fn is_at(&self, name: &str) -> bool {
+        matches!(&self.party, Party::Elsewhere(node) if **node == *name)
     }
 
     /// Returns whether it is a placeholder.

@@ -76,7 +76,7 @@ async fn two_nodes() -> (Node, Node, Vec<Offer>) {
     let (media, _hears) = Relayed::new(there.world.media.clone(), Arc::new(there.far.clone()));
     let id: PersonId = "p0".into();
     let mut state = there.world.state();
-    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL, None);
+    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL, ("b", None));
     join.unwrap();
     state.publish_elsewhere(&id, media, false, streams).unwrap();
     drop(state);
@@ -208,7 +208,7 @@ async fn what_another_node_has_claimed_is_given_to_nobody_else() {
     // Who is there, and connects, keeps the place.
     let join = |id: &PersonId| {
         let mut state = world.state();
-        state.join_elsewhere(id, Profile::default(), Permissions::ALL, None)
+        state.join_elsewhere(id, Profile::default(), Permissions::ALL, ("b", None))
     };
     join(&bo).unwrap();
     join(&cy).unwrap();
@@ -218,6 +218,9 @@ async fn what_another_node_has_claimed_is_given_to_nobody_else() {
     world.state().connects_elsewhere(&bo, false);
     assert_eq!(world.state().claim_place(&cy, "c"), Ok(()));
     assert!(world.publish("al", &al).is_err());
+    // One that joins there again may have left already.
+    assert_eq!(world.state().claim(&bo, "b", false), Ok(()));
+    assert!(world.state().claim(&bo, "c", false).is_err());
     world.state().leave_elsewhere(&cy).unwrap();
     world.publish("al", &al).unwrap();
 }

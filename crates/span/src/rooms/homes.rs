@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::Spanning;
 use super::gate::{Ask, Command};
-use super::listing::read;
 use super::message::RoomMessage;
 use crate::PortEvent;
 
@@ -38,6 +37,7 @@ impl Spanning {
             Ok(key) => self.decider(&key, &ask.name).await.map(|node| (key, node)),
             Err(_) => None,
         };
+        let home = home.filter(|(_, node)| self.listing.decides(node));
         let Some((key, node)) = home else {
             // The client may be gone.
             let _ = ask.answer.send(None);
@@ -149,11 +149,9 @@ impl Spanning {
             PortEvent::Item {
                 node, item, value, ..
             } => {
-                let room = read(value.as_ref());
-                if let Some(room) = &room {
+                if let Some(room) = self.listing.take(&item, &node, value.as_ref()) {
                     self.redefine(&item, Some(room.definition.as_bytes()));
                 }
-                self.listing.set(&item, &node, room);
             }
             PortEvent::Ended { .. } => {
                 // The directory has no end. All is told again.

@@ -1,7 +1,7 @@
 //! The rooms that the nodes have, whether somebody uses them or not: each node tells the others of its
 //! own by the items of one directory.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -13,6 +13,8 @@ use crate::{Port, PortError};
 
 /// The name of the directory.
 const NAME: &str = "rooms";
+/// The item that says that a node decides about its rooms for others. No room has this name.
+const DECIDES: &str = "\u{0}decides";
 /// The longest name of a room that other nodes can list, in bytes.
 const MAX_NAME: usize = 512;
 /// The most rooms of a node that are listed.
@@ -59,17 +61,49 @@ impl ListedRoom {
 
 /// The rooms of the other nodes; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Listing(Arc<Mutex<ByName>>);
+pub(crate) struct Listing {
+    rooms: Arc<Mutex<ByName>>,
+    /// The nodes that decide about their rooms. Those of earlier versions do not.
+    deciding: Arc<Mutex<BTreeSet<NodeId>>>,
+}
 
 type ByName = BTreeMap<String, BTreeMap<NodeId, ListedRoom>>;
 
 impl Listing {
     fn by_name(&self) -> MutexGuard<'_, ByName> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deciding(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an item of a node, or (`None`) that it is gone. Returns the room if it is one of a room.
+    pub(crate) fn take(
+        &self,
+        item: &str,
+        node: &NodeId,
+        value: Option<&Bytes>,
+    ) -> Option<ListedRoom> {
+        if item == DECIDES {
+            match value {
+                Some(_) => self.deciding().insert(node.clone()),
+                None => self.deciding().remove(node),
+            };
+            return None;
+        }
+        let room = value.and_then(|value| ListedRoom::parse(value));
+        self.set(item, node, room.clone());
+        room
+    }
+
+    /// Returns whether a node decides about its rooms for others.
+    pub(crate) fn decides(&self, node: &NodeId) -> bool {
+        self.deciding().contains(node)
     }
 
     /// Takes what a node says of a room of its own, or (`None`) that it has the room no longer.
-    pub(crate) fn set(&self, name: &str, node: &NodeId, room: Option<ListedRoom>) {
+    fn set(&self, name: &str, node: &NodeId, room: Option<ListedRoom>) {
         let mut by_name = self.by_name();
         match room {
             Some(room) => {
@@ -159,6 +193,8 @@ impl OwnRooms {
         self.told.clear();
         if let Some(key) = &self.key {
             self.port.open(key).await;
+            // It is short.
+            let _ = self.port.set(key, DECIDES, Bytes::new()).await;
         }
     }
 
@@ -220,11 +256,6 @@ impl OwnRooms {
     }
 }
 
-/// Reads an item of the directory.
-pub(crate) fn read(value: Option<&Bytes>) -> Option<ListedRoom> {
-    ListedRoom::parse(value?)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
@@ -249,6 +280,9 @@ mod tests {
         listing.set("hall", &a, None);
         assert_eq!(listing.keepers("hall"), std::slice::from_ref(&b));
         listing.set("hall", &b, None);
+        assert!(!listing.decides(&a));
+        assert_eq!(listing.take(DECIDES, &a, Some(&Bytes::new())), None);
+        assert!(listing.decides(&a) && !listing.decides(&b));
         assert!(!listing.has("hall") && listing.rooms().is_empty());
     }
 

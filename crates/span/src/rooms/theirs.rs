@@ -166,8 +166,8 @@ impl Theirs {
     }
 
     fn show(&mut self, state: &mut State, id: &PersonId, node: NodeId, record: PersonRecord) {
-        let note = record.note();
-        let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL, note);
+        let from = (node.as_str(), record.note());
+        let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL, from);
         if joined.is_err() {
             // It is shown once the id is free.
             return;
