@@ -116,6 +116,8 @@ pub struct Author {
     pub scope: TokenScope,
     /// The address of the requester, for limits per client.
     pub client: ClientAddress,
+    /// Whether the request has an offer or an answer.
+    pub describes: bool,
 }
 
 /// A request to a plugin.

@@ -17,6 +17,7 @@ use portunus_telephony::Telephony;
 use tokio::sync::oneshot;
 
 use crate::agents::Agents;
+use crate::cluster::FarSide;
 use crate::config::LiveKitConfig;
 use crate::drain;
 use crate::egress::{self, Egresses};
@@ -109,6 +110,9 @@ pub(crate) enum EntryError {
     /// The server takes no more participants.
     #[error("{0}")]
     Full(&'static str),
+    /// The cluster has no home for a new room.
+    #[error("{0}")]
+    NoHome(String),
     /// The client cannot join.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -178,6 +182,8 @@ impl Door {
     pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) -> Result<(), SavedError> {
         let (store, saved) = Store::open(self.config.save.clone())?;
         let halls: Arc<dyn Halls> = Arc::new(HallsOf(Arc::downgrade(self)));
+        let far_side = FarSide(Arc::downgrade(self));
+        self.rooms.set_door(Arc::new(far_side));
         let facts = gateway.facts();
         let recorder = facts.recorder.in_folder(&self.config.egress.dir);
         let (media, ffmpeg) = (gateway.media().clone(), self.config.ffmpeg.clone());
@@ -369,10 +375,12 @@ impl Door {
 
     /// Checks that the room of a client exists or can be made.
     pub(crate) fn check_room(&self, admitted: &Admitted) -> Result<(), EntryError> {
+        let name = &admitted.room;
         let exists = || {
-            self.rooms
-                .get()
-                .is_some_and(|rooms| rooms.find(&admitted.room).is_some())
+            let here = self.rooms.get();
+            let others = self.rooms.others();
+            here.is_some_and(|rooms| rooms.find(name).is_some())
+                || others.is_some_and(|others| others.has(name))
         };
         match self.makes_rooms(admitted) || exists() {
             true => Ok(()),
@@ -396,10 +404,8 @@ impl Door {
         if self.census().1 >= self.config.max_participants {
             return Err(EntryError::Full("no more participants are taken"));
         }
-        if let Some(preparation) = self.rooms.prepare(&admitted.room) {
-            preparation.await;
-        }
         let makes = self.makes_rooms(&admitted);
+        self.prepare_room(&admitted.room, makes).await?;
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
         let limit = hall.options().max_participants;
@@ -512,6 +518,7 @@ impl Door {
             is_own,
             has_numbers: rooms.has_numbers(),
             options,
+            rooms: self.rooms.clone(),
             refusals: self.refusals.clone(),
             reports: Reports {
                 webhooks: self.webhooks.clone(),

@@ -27,6 +27,7 @@
 
 mod administration;
 mod agents;
+mod cluster;
 mod config;
 mod door;
 mod drain;

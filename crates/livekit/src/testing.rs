@@ -4,7 +4,7 @@ use livekit_protocol::SignalRequest;
 
 use crate::frame;
 pub use crate::frame::Form;
-use crate::hall::signed_packet;
+use crate::hall::{FarMessage, read_note, signed_packet};
 use crate::join_parameters::JoinParameters;
 pub use crate::services::read_call;
 use crate::token::Grants;
@@ -23,6 +23,14 @@ pub fn read_grants(claims: &str) -> Option<Grants> {
 pub fn read_join(query: &str, v1: bool) -> Option<usize> {
     let parameters = JoinParameters::read(query, v1).ok()?;
     Some(parameters.add_tracks.len())
+}
+
+/// Reads a message and a note of this door at another node.
+pub fn read_of_node(bytes: &[u8]) {
+    drop(FarMessage::parse(bytes));
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        read_note(text);
+    }
 }
 
 /// Returns a data message as the others get it from this sender, or `None` if it is no packet.

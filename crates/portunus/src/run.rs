@@ -20,6 +20,7 @@ use portunus_core::{
 use portunus_livekit::LiveKit;
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
+use portunus_recordplay::Recordings;
 use portunus_room::Rooms;
 use portunus_streaming::Mountpoints;
 use portunus_telephony::Telephony;
@@ -105,7 +106,7 @@ pub(crate) async fn run(
     let (rooms, telephony) = (Rooms::default(), Telephony::default());
     let (mountpoints, text_rooms) = (Mountpoints::default(), TextRooms::default());
     let video_calls = VideoCalls::default();
-    let audio_rooms = ClusterRooms::default();
+    let (audio_rooms, recordings) = (ClusterRooms::default(), Recordings::default());
     // It receives calls, so it is there before telephones start.
     let door = config.livekit.is_on().then(|| {
         let telephones = (audio.clone(), telephony.clone());
@@ -128,6 +129,7 @@ pub(crate) async fn run(
                 .with(audio_rooms.clone())
                 .with(text_rooms.clone())
                 .with(video_calls.clone())
+                .with(recordings.clone())
                 .with(telephony),
         };
         let plugins = plugins(&mut config, &context).await?;
@@ -199,6 +201,7 @@ pub(crate) async fn run(
             audio_rooms,
             text_rooms,
             video_calls,
+            recordings,
         })
     });
     if let Some(discovery) = discovery {

@@ -3,13 +3,18 @@
 use std::collections::BTreeSet;
 
 use portunus_core::{FieldError, Fields, equal_in_constant_time};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
+use crate::sealed::SealedTokens;
 use crate::{Refusal, sealed};
 
 /// The limit of bytes of all tokens of a resource: about 5,000 UUIDs. Each check reads all of them.
 const MAX_TOKENS: usize = 512 * 1024;
+
+/// The most tokens that other nodes of a cluster are told of. With more of them, only the home of
+/// the resource knows them.
+const MAX_SEALED: usize = 1_200;
 
 /// The memory for a token besides its own bytes.
 const TOKEN_OVERHEAD: usize = 64;
@@ -106,12 +111,30 @@ struct Change<'a> {
 pub struct AllowedTokens {
     checked: bool,
     tokens: BTreeSet<String>,
+    /// Those that another node of a cluster has told of, in sealed form.
+    sealed: Option<SealedTokens>,
+}
+
+/// The tokens of a resource in a form that shows nothing of them, for other nodes of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SealedAllowed {
+    /// Whether users have to show one.
+    checked: bool,
+    /// The tokens. `None` if they are too many to be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<SealedTokens>,
 }
 
 impl AllowedTokens {
     /// Returns whether users have to show one.
     pub const fn is_checked(&self) -> bool {
         self.checked
+    }
+
+    /// Returns whether there are none, and nobody has to show one.
+    pub fn is_default(&self) -> bool {
+        !self.checked && self.tokens.is_empty() && self.sealed.is_none()
     }
 
     /// Reads the list `allowed` of a `create`. Tokens are checked if it is there.
@@ -121,6 +144,29 @@ impl AllowedTokens {
         let mut allowed = AllowedTokens::default();
         allowed.add(tokens.into_iter().flatten())?;
         Ok(AllowedTokens { checked, ..allowed })
+    }
+
+    /// Returns them in sealed form. `owner` is the name of the resource.
+    pub fn sealed(&self, owner: &str) -> SealedAllowed {
+        let known = self.sealed.as_ref();
+        let count = self
+            .tokens
+            .len()
+            .saturating_add(known.map_or(0, SealedTokens::len));
+        let fits = count <= MAX_SEALED;
+        SealedAllowed {
+            checked: self.checked,
+            tokens: fits.then(|| SealedTokens::seal(self.tokens.iter(), owner, known)),
+        }
+    }
+
+    /// Returns the tokens that another node has told of.
+    pub fn of_sealed(sealed: SealedAllowed) -> Self {
+        AllowedTokens {
+            checked: sealed.checked,
+            tokens: BTreeSet::new(),
+            sealed: sealed.tokens,
+        }
     }
 
     /// Applies the request `allowed`. Returns the tokens in order, or `None` if they are not
@@ -137,6 +183,9 @@ impl AllowedTokens {
             "add" => self.add(tokens)?,
             "remove" => tokens.for_each(|token| {
                 self.tokens.remove(token);
+                if let Some(sealed) = &mut self.sealed {
+                    sealed.remove(token);
+                }
             }),
             _ => {
                 let actions = "enable, disable, add or remove";
@@ -153,7 +202,8 @@ impl AllowedTokens {
         }
         let shown = shown.ok_or(Refusal::TokenNeeded)?;
         let compare = |found, token: &String| found | equal_in_constant_time(token, shown);
-        match self.tokens.iter().fold(false, compare) {
+        let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.has(shown));
+        match is_sealed | self.tokens.iter().fold(false, compare) {
             true => Ok(()),
             false => Err(Refusal::Wrong("token")),
         }

@@ -18,6 +18,7 @@ mod access;
 mod answer;
 mod asker;
 mod configured_room;
+mod far_author;
 mod guard;
 mod guesses;
 mod id;
@@ -35,10 +36,13 @@ mod sealed;
 mod taps;
 mod waiting;
 
-pub use access::{Access, AllowedRequest, AllowedTokens, check_secret, read_with_secret};
+pub use access::{
+    Access, AllowedRequest, AllowedTokens, SealedAllowed, check_secret, read_with_secret,
+};
 pub use answer::{Answer, RecordedRoom};
 pub use asker::{Asker, ClientElsewhere};
 pub use configured_room::{ConfiguredOptions, ConfiguredRoom, RoomProblem, check_keys, read_rooms};
+pub use far_author::FarAuthor;
 pub use guard::Refused;
 pub use guesses::Guessing;
 pub use id::{Id, Ids};

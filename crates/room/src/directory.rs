@@ -34,8 +34,14 @@ pub trait Directory: fmt::Debug + Send + Sync {
     /// or if it cannot be had elsewhere.
     fn definition(&self, name: &str) -> Option<String>;
 
-    /// Makes the room that is called `name` by the definition of another node, unless it exists.
+    /// Makes the room that is called `name` by the definition of another node. If the room exists and
+    /// the definition is a later one, changes the room.
     fn adopt(&self, name: &str, definition: &str) -> Result<(), CreateError>;
+
+    /// Answers a question about the room that is called `name`, which the keeper of rooms at `node`
+    /// has sent by [`OtherNodes::ask`]. Only the keepers understand both texts. `None` if there is no
+    /// such room.
+    fn answer(&self, name: &str, node: &str, question: &str) -> Work<Option<String>>;
 
     /// Returns a receiver that sees when rooms were made or removed. Changes that follow each other
     /// closely may be seen as one.
@@ -57,11 +63,77 @@ pub enum CreateError {
 pub trait OtherNodes: fmt::Debug + Send + Sync {
     /// Makes a room known here as the other nodes have it, with its participants there. Ends
     /// without that after a second.
-    fn prepare(&self, name: &str) -> Preparation;
+    fn prepare(&self, name: &str) -> Work<Result<(), Unprepared>>;
+
+    /// Asks the home of a room for something ([`Directory::answer`]).
+    fn ask(&self, name: &str, question: String) -> Work<Answered>;
+
+    /// Claims the name of a room that is to be made here, so that no other node makes such a room.
+    fn claim(&self, name: &str) -> Work<Result<(), ClaimError>>;
+
+    /// Sends a message of a door to the same door at all nodes where participants of a room are
+    /// ([`FarDoor::take`]).
+    fn tell(&self, name: &str, message: Vec<u8>);
+
+    /// A client of this node has ended the room that is called `name`, for all nodes.
+    fn destroyed(&self, name: &str);
+
+    /// Returns the rooms of the other nodes.
+    fn rooms(&self) -> Vec<FarRoom>;
+
+    /// Returns whether another node has the room that is called `name`.
+    fn has(&self, name: &str) -> bool;
 }
 
-/// The work before a client can join a room.
-pub type Preparation = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A door whose parts at all nodes tell each other what rooms do not know.
+pub trait FarDoor: fmt::Debug + Send + Sync {
+    /// Takes a message of the same door at another node about the room that is called `name`.
+    fn take(&self, name: &str, message: &[u8]);
+}
+
+/// A room of another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarRoom {
+    /// Its name.
+    pub name: String,
+    /// Its definition, see [`Directory::definition`].
+    pub definition: Arc<str>,
+    /// The number of its participants.
+    pub people: usize,
+}
+
+/// The outcome of a question to the home of a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// This node is the home, or it has to act by what it knows since no home can be reached.
+    Here,
+    /// The home has answered.
+    Answer(String),
+    /// The home, which is this node, has not answered in time.
+    Silent(String),
+}
+
+/// The reason why nobody can join a room now.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unprepared {
+    /// The room is new, and the cluster cannot say where it is at home.
+    #[error("{0}")]
+    NoHome(String),
+}
+
+/// The reason why a room cannot have its name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    /// Another node has a room of this name, or makes one.
+    #[error("another node has such a room")]
+    Taken,
+    /// The cluster cannot say whether the name is free.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// Work that takes time.
+pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The place where the keeper of the rooms puts its [`Directory`], and a cluster its
 /// [`OtherNodes`]; cheap to clone.
@@ -72,6 +144,7 @@ pub struct Rooms(Arc<Places>);
 struct Places {
     directory: OnceLock<Arc<dyn Directory>>,
     others: OnceLock<Arc<dyn OtherNodes>>,
+    door: OnceLock<Arc<dyn FarDoor>>,
 }
 
 impl Rooms {
@@ -92,10 +165,19 @@ impl Rooms {
         let _ = self.0.others.set(others);
     }
 
-    /// Returns the work before a client can join the room that is called `name`, or `None` if there
-    /// is none.
-    pub fn prepare(&self, name: &str) -> Option<Preparation> {
-        let others = self.0.others.get()?;
-        Some(others.prepare(name))
+    /// Sets the door that takes messages of other nodes.
+    pub fn set_door(&self, door: Arc<dyn FarDoor>) {
+        // A server has one such door.
+        let _ = self.0.door.set(door);
+    }
+
+    /// Returns the door that takes messages of other nodes, if there is one.
+    pub fn door(&self) -> Option<&Arc<dyn FarDoor>> {
+        self.0.door.get()
+    }
+
+    /// Returns the other nodes, or `None` if the server is not one of a cluster.
+    pub fn others(&self) -> Option<&Arc<dyn OtherNodes>> {
+        self.0.others.get()
     }
 }

@@ -71,7 +71,10 @@ mod speakers;
 mod subscription;
 
 pub use connection::{Connection, RecordedClient};
-pub use directory::{CreateError, Directory, OtherNodes, Preparation, Rooms};
+pub use directory::{
+    Answered, ClaimError, CreateError, Directory, FarDoor, FarRoom, OtherNodes, Rooms, Unprepared,
+    Work,
+};
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
 pub use publication::{

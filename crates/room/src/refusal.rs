@@ -94,6 +94,9 @@ pub enum Refusal {
     /// A socket cannot be opened.
     #[error("{0}")]
     Socket(String),
+    /// Too many clients of other nodes are joining at the same time.
+    #[error("Too many clients are joining: try again")]
+    TooManyJoins,
     /// The former PeerConnection is still being closed. A later attempt can succeed.
     #[error("The former PeerConnection is being closed")]
     Closing,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::envelope::Envelope;
 use crate::link_message::LinkMessage;
-use crate::rooms::testing::{message, record};
+use crate::rooms::testing::{listed, message, record};
 
 /// Reads a message about a media link.
 pub fn read_link_message(bytes: &[u8]) {
@@ -21,8 +21,9 @@ pub fn read_envelope(bytes: &[u8]) {
     }
 }
 
-/// Reads a participant of a video room, and a message about one.
+/// Reads a participant of a video room, a message about one, and an item of the directory.
 pub fn read_room(bytes: &[u8]) {
     record(bytes);
+    listed(bytes);
     message(bytes);
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod attached;
+mod cluster;
 mod complete_recording;
 mod config;
 mod counts;
@@ -18,7 +19,10 @@ mod requests;
 mod session;
 mod shared;
 mod shelf;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+pub use cluster::Recordings;
 pub use config::RecordPlayConfig;
 pub use nfo::{MAX_NFO, MediaFiles, Nfo, NfoError};
 pub use plugin::RecordPlay;

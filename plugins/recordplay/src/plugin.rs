@@ -13,6 +13,7 @@ use portunus_core::{
 use serde_json::Value;
 
 use crate::attached::Attached;
+use crate::cluster::Recordings;
 use crate::complete_recording::BASE;
 use crate::config::RecordPlayConfig;
 use crate::counts::Counts;
@@ -31,6 +32,16 @@ pub struct RecordPlay {
 impl RecordPlay {
     /// Starts the plugin with the recordings of its folder, which is below that of `recorder`.
     pub async fn open(config: RecordPlayConfig, media: MediaPlane, recorder: &Recorder) -> Self {
+        Self::open_with(config, media, recorder, Recordings::default()).await
+    }
+
+    /// The same, with the recordings of other nodes.
+    async fn open_with(
+        config: RecordPlayConfig,
+        media: MediaPlane,
+        recorder: &Recorder,
+        recordings: Recordings,
+    ) -> Self {
         let all = recorder.folder().to_owned();
         let recorder = recorder.in_folder(&config.path);
         let shelf = Arc::new(Shelf::new(
@@ -38,12 +49,14 @@ impl RecordPlay {
             recorder.temporary(),
         ));
         shelf.open().await;
+        recordings.keep_in(&shelf, config.serve);
         let shared = Shared {
             config,
             media,
             recorder,
             all,
             shelf,
+            recordings,
             opening: Opening::default(),
             counts: Counts::default(),
         };
@@ -62,7 +75,11 @@ impl ConfiguredPlugin for RecordPlay {
         config: RecordPlayConfig,
         context: PluginContext,
     ) -> Result<Self, Infallible> {
-        Ok(RecordPlay::open(config, context.media, &context.recorder).await)
+        // Tests start it without a server around it.
+        let recordings = context.services.get::<Recordings>().cloned();
+        let recordings = recordings.unwrap_or_default();
+        let (media, recorder) = (context.media, &context.recorder);
+        Ok(RecordPlay::open_with(config, media, recorder, recordings).await)
     }
 }
 

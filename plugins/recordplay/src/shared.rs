@@ -8,6 +8,7 @@ use portunus_core::record::Recorder;
 use portunus_core::{FieldError, Fields, Later, Reply, Rights};
 use serde_json::{Map, Value, json};
 
+use crate::cluster::Recordings;
 use crate::config::RecordPlayConfig;
 use crate::counts::Counts;
 use crate::opening::Opening;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     /// The folder of the recordings of all plugins.
     pub(crate) all: PathBuf,
     pub(crate) shelf: Arc<Shelf>,
+    /// Those of other nodes.
+    pub(crate) recordings: Recordings,
     pub(crate) opening: Opening,
     pub(crate) counts: Counts,
 }
@@ -44,10 +47,17 @@ impl Shared {
     /// Lists the recordings, with private ones if wanted.
     pub(crate) fn list(&self, with_private: bool) -> Reply {
         let (shelf, serve) = (Arc::clone(&self.shelf), self.config.serve);
+        let recordings = self.recordings.clone();
         Reply::Later(Later::new(async move {
-            let all = shelf.list().await;
+            let (all, elsewhere) = tokio::join!(shelf.list(), recordings.elsewhere(with_private));
             let seen = all.iter().filter(|it| with_private || !it.nfo.is_private);
-            let list: Vec<_> = seen.map(|it| it.to_json(serve)).collect();
+            let mut list: Vec<_> = seen.map(|it| it.to_json(serve)).collect();
+            if let Some(node) = recordings.node() {
+                for entry in list.iter_mut().filter_map(Value::as_object_mut) {
+                    entry.insert("node".to_owned(), node.into());
+                }
+            }
+            list.extend(elsewhere.into_iter().map(Value::from));
             json!({ "recordplay": "list", "list": list })
         }))
     }

@@ -47,6 +47,9 @@ impl Broadcast for VideoRoom {
             428 | 432 | 436 | 438 => Refusal::Conflict,
             431 => Refusal::Malformed,
             437 => Refusal::Unusable,
+            // The cluster has no home for the room now, or the former PeerConnection is still being
+            // closed.
+            499 => Refusal::Unavailable,
             _ => Refusal::Internal,
         }
     }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use portunus_resources::{AllowedTokens, Id, Ids, Maker, RoomContent, Written};
-use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings};
+use portunus_resources::{self as resources, AllowedTokens, Id, Ids, Maker, RoomContent};
+use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings, Work};
 use tokio::sync::watch;
 
-use crate::config::ConfiguredRoom;
+use crate::definition::Definition;
 use crate::options::{DoorOptions, RoomOptions};
 use crate::refusal::Refusal;
 use crate::room::Room;
@@ -26,7 +26,7 @@ impl RoomDirectory {
 
 /// Returns the id of the room that other doors call `name`. A name that is not a number is a text
 /// also where the plugin's own clients use numbers; these cannot name such a room.
-fn id(ids: Ids, name: &str) -> Option<Id> {
+pub(crate) fn id(ids: Ids, name: &str) -> Option<Id> {
     if name.is_empty() {
         return None;
     }
@@ -92,42 +92,50 @@ impl Directory for RoomDirectory {
 
     fn definition(&self, name: &str) -> Option<String> {
         let (_, room) = self.room(name)?;
-        let mut door = room.lock();
-        if door.allowed().is_checked() {
-            // The list of tokens changes without a word, so it stays where it is.
-            return None;
-        }
-        let mut options = door.options();
-        options.door.access = options.door.access.sealed(name);
-        let id = door.id.clone();
-        let definition = ConfiguredRoom { id, options };
-        serde_json::to_string(&definition.to_members()).ok()
+        let definition = room.lock().definition();
+        Some(definition.as_ref().to_owned())
     }
 
     fn adopt(&self, name: &str, definition: &str) -> Result<(), CreateError> {
-        if self.room(name).is_some() {
-            return Ok(());
-        }
         let refused = |reason: String| CreateError::Refused(reason);
         let shared = self.0.upgrade();
         let shared = shared.ok_or_else(|| refused("the server ends".to_owned()))?;
         let id = id(shared.rooms.ids(), name).ok_or_else(|| CreateError::Name(name.to_owned()))?;
-        let members = serde_json::from_str(definition);
-        let members = members.map_err(|error| refused(error.to_string()))?;
-        let ids = match id {
-            Id::Number(_) => Ids::Numbers,
-            Id::Text(_) => Ids::Texts,
+        let definition = Definition::read(&id, definition).map_err(refused)?;
+        if definition.id != id {
+            return Err(CreateError::Name(definition.id.to_string()));
+        }
+        if let Some((_, room)) = self.room(name) {
+            room.lock().redefine(definition);
+            return Ok(());
+        }
+        let Definition {
+            options,
+            allowed,
+            edited,
+            ..
+        } = definition;
+        match shared.rooms.reserve(Some(id), Maker::Operator) {
+            Ok(reservation) => {
+                shared.make_reserved(reservation, options, allowed, edited);
+                Ok(())
+            }
+            // A client was faster.
+            Err(resources::Refusal::Exists(_)) => Ok(()),
+            Err(refusal) => Err(refused(Refusal::from(refusal).to_string())),
+        }
+    }
+
+    fn answer(&self, name: &str, node: &str, question: &str) -> Work<Option<String>> {
+        let shared = self.0.upgrade();
+        let found = shared.filter(|shared| {
+            let id = id(shared.rooms.ids(), name);
+            id.is_some_and(|id| shared.rooms.exists(&id))
+        });
+        let Some(shared) = found else {
+            return Box::pin(async { None });
         };
-        let defined = ConfiguredRoom::read(&members, ids == Ids::Texts);
-        let defined = defined.map_err(|error| refused(error.to_string()))?;
-        if defined.id != id {
-            return Err(CreateError::Name(defined.id.to_string()));
-        }
-        let (tokens, maker) = (AllowedTokens::default(), Maker::Operator);
-        match shared.make(Some(id), defined.options, tokens, maker) {
-            Ok(_) | Err(Refusal::RoomExists(_)) => Ok(()),
-            Err(refusal) => Err(refused(refusal.to_string())),
-        }
+        shared.answer_node(name, node, question)
     }
 
     fn changes(&self) -> watch::Receiver<()> {

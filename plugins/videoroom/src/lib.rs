@@ -9,15 +9,20 @@ mod broadcast;
 mod client;
 mod client_handle;
 mod config;
+mod definition;
 mod directory;
 mod management;
 mod messages;
 mod options;
 mod plugin;
+mod preparation;
+mod question;
 mod refusal;
 mod requests;
 mod room;
 mod shared;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use config::{ConfiguredRoom, VideoRoomConfig, rewrite_saved};
 pub use plugin::VideoRoom;

@@ -6,18 +6,19 @@ use portunus_core::events::EventBus;
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
 use portunus_core::{
-    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Plugin, PluginContext, PluginCounter,
-    PluginHandle, PluginInfo, PluginReloaded, Reply,
+    Asked, Broadcast, ConfiguredPlugin, Fields, Handle, Later, Plugin, PluginContext,
+    PluginCounter, PluginHandle, PluginInfo, PluginReloaded, Reply,
 };
 use portunus_resources::{Asker, SavedError};
 use portunus_room::Rooms;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::client_handle::ClientHandle;
 use crate::config::VideoRoomConfig;
 use crate::directory::RoomDirectory;
+use crate::preparation::{Prepared, named};
 use crate::refusal::Refusal;
-use crate::requests::Participation;
+use crate::requests::{Management, Participation};
 use crate::shared::{PACKAGE, Shared};
 
 /// The plugin, with its rooms.
@@ -114,13 +115,40 @@ impl Plugin for VideoRoom {
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {
-        let administer = |fields: Fields<'_>| {
-            let name = fields.required_string("request")?;
-            let asker = Asker::administrator();
-            self.shared.manage_named(name, fields, asker)
+        let Value::Object(body) = request else {
+            return Some(Reply::Success(Refusal::NotAnObject.to_json()));
         };
-        let fields = request.as_object().map(Fields);
-        let reply = fields.ok_or(Refusal::NotAnObject).and_then(administer);
-        Some(reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
+        let work = named(&body).and_then(|request: Management| {
+            let asker = Asker::administrator();
+            self.shared
+                .prepare_management(request, Fields(&body), &asker)
+        });
+        let Some(work) = work else {
+            return Some(administer(&self.shared, &body, Prepared::Nothing));
+        };
+        let shared = self.shared.clone();
+        Some(Reply::Later(Later::new(async move {
+            match administer(&shared, &body, work.await) {
+                Reply::Success(answer) => answer,
+                Reply::Later(later) => later.result().await,
+                // No such request is answered like this.
+                Reply::Ack(_) | Reply::Error(_) => Value::Null,
+            }
+        })))
     }
+}
+
+/// Answers a request of an administrator after its preparation.
+fn administer(shared: &Shared, body: &Map<String, Value>, prepared: Prepared) -> Reply {
+    let reserved = match prepared {
+        Prepared::Answer(answer) => return Reply::Success(answer),
+        prepared => prepared.reservation(),
+    };
+    let fields = Fields(body);
+    let name = fields.required_string("request");
+    let reply = name.map_err(Refusal::from).and_then(|name| {
+        let asker = Asker::administrator();
+        shared.manage_named(name, fields, asker, reserved)
+    });
+    reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json()))
 }

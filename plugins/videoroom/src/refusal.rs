@@ -61,6 +61,12 @@ pub(crate) enum Refusal {
     Codec(&'static str),
     #[error("{0}")]
     Unknown(&'static str),
+    /// The cluster cannot say where the room is at home.
+    #[error("{0}")]
+    Cluster(String),
+    /// The node of the room's home has not answered.
+    #[error("The node {0} of this room does not answer")]
+    Silent(String),
 }
 
 impl Refusal {
@@ -93,7 +99,7 @@ impl Refusal {
             | Refusal::OutOfScope(_)
             | Refusal::Destination(_) => 433,
             Refusal::AlreadyPublished => 434,
-            Refusal::Unknown(_) => 499,
+            Refusal::Unknown(_) | Refusal::Cluster(_) | Refusal::Silent(_) => 499,
         }
     }
 
@@ -168,9 +174,10 @@ const fn code_and_member(refusal: &room::Refusal) -> (u16, Option<&'static str>)
         | room::Refusal::NothingToReceive
         | room::Refusal::Negotiation(_) => (437, None),
         room::Refusal::MixedFeeds | room::Refusal::Encrypted => (438, None),
-        room::Refusal::TooManyLines | room::Refusal::Closing | room::Refusal::Socket(_) => {
-            (499, None)
-        }
+        room::Refusal::TooManyLines
+        | room::Refusal::TooManyJoins
+        | room::Refusal::Closing
+        | room::Refusal::Socket(_) => (499, None),
     }
 }
 

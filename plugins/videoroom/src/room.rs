@@ -9,6 +9,7 @@ use portunus_room::Room as Conference;
 use serde::Deserialize;
 
 use crate::options::{DoorOptions, OPTIONS, RoomOptions};
+use crate::preparation::Entry;
 use crate::refusal::Refusal;
 
 /// A room of the plugin. Its lock is taken before that of the conference.
@@ -32,6 +33,10 @@ pub(crate) struct Door {
     pub(crate) allowed: AllowedTokens,
     pub(crate) conference: Arc<Conference>,
     pub(crate) events: PluginEvents,
+    /// Counts the changes of its definition, on all nodes of a cluster.
+    pub(crate) edited: u64,
+    /// Its definition for other nodes, as of this number of changes.
+    pub(crate) definition: Option<(u64, Arc<str>)>,
 }
 
 impl Door {
@@ -49,6 +54,20 @@ impl Door {
         Ok(by_secret)
     }
 
+    /// Lets `asker` in as the home of the room has decided. Returns whether it showed the room's
+    /// secret.
+    pub(crate) fn take_entry(
+        &self,
+        entry: &Entry,
+        asker: &Asker,
+        fields: Fields<'_>,
+    ) -> Result<bool, Refusal> {
+        if !entry.by_secret {
+            self.check_signed_token(&self.options, asker, fields)?;
+        }
+        Ok(entry.by_secret)
+    }
+
     /// Checks that `asker` shows a signed token for the room, if `options` require one. It is the
     /// member `token`, or a JSON Web Token of the API.
     pub(crate) fn check_signed_token(
@@ -62,6 +81,14 @@ impl Door {
             true => Err(Refusal::NotSigned),
             false => Ok(()),
         }
+    }
+}
+
+impl Door {
+    /// The definition has changed by something else than its options.
+    pub(crate) fn is_changed(&mut self) {
+        self.edited = self.edited.saturating_add(1);
+        self.conference.lock().door_changed();
     }
 }
 
@@ -96,6 +123,7 @@ impl RoomContent for Door {
     fn apply(&mut self, options: RoomOptions) {
         let RoomOptions { door, settings } = options.described(&self.id);
         self.options = door;
+        self.edited = self.edited.saturating_add(1);
         self.conference.lock().edit(settings);
     }
 

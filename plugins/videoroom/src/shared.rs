@@ -6,7 +6,9 @@ use portunus_core::Networks;
 use portunus_core::events::{EventBus, PluginEvents};
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_resources::{AllowedTokens, Id, Maker, Reloadable, Resources, SavedError};
+use portunus_resources::{
+    AllowedTokens, Id, Maker, Reloadable, Reservation, Resources, SavedError,
+};
 use portunus_room::{FileNames, Room as Conference, Rooms, Setup};
 
 use crate::client::Watchers;
@@ -85,6 +87,17 @@ impl Shared {
         maker: Maker,
     ) -> Result<Arc<Room>, Refusal> {
         let reservation = self.rooms.reserve(wanted, maker)?;
+        Ok(self.make_reserved(reservation, options, allowed, 0))
+    }
+
+    /// Makes a room with a reserved id, whose definition was changed `edited` times.
+    pub(crate) fn make_reserved(
+        &self,
+        reservation: Reservation<Room>,
+        options: RoomOptions,
+        allowed: AllowedTokens,
+        edited: u64,
+    ) -> Arc<Room> {
         let id = reservation.id().clone();
         let options = options.described(&id);
         let conference = Conference::new(Setup {
@@ -106,10 +119,12 @@ impl Shared {
             allowed,
             conference: Arc::new(conference),
             events: self.events.clone(),
+            edited,
+            definition: None,
         };
         let room = Arc::new(Room::new(door));
         reservation.keep(room.clone());
-        Ok(room)
+        room
     }
 }
 

@@ -238,6 +238,7 @@ impl Actor {
             rights,
             scope,
             client,
+            describes: _,
         } = author;
         Ok(Message {
             transaction: transaction.to_owned(),
@@ -255,6 +256,7 @@ impl Actor {
             rights: self.rights(members, client),
             scope: self.scope(members, client),
             client: client.requester().address(),
+            describes: members.contains_key("jsep"),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use livekit_protocol as lk;
-use livekit_protocol::{data_packet, signal_request, signal_response};
+use livekit_protocol::{data_packet, signal_request};
 use portunus_core::{Purse, Requester};
 use portunus_room::CreateError;
 use prost::Message;
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::door::{Door, EntryError};
 use crate::egress::plan;
-use crate::hall::{Hall, Input, LOSSY, Member, Packet, Person, RELIABLE, RoomOptions};
+use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, Person, RELIABLE, RoomOptions};
 use crate::services::{
     Answer, Code, EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, Rooms, ServiceError,
     Services, SipAnswer, SipRequest,
@@ -71,6 +71,7 @@ impl Rooms for Door {
         if let Some(composite) = composite {
             plan(&lk::egress_info::Request::RoomComposite(composite))?;
         }
+        self.prepare_room(&request.name, true).await?;
         let options = || RoomOptions::new(&self.config).with_request(&request);
         let hall = self.hall_with(&request.name, Some(&options))?;
         hall.options().update(&request);
@@ -146,6 +147,10 @@ impl Rooms for Door {
             return Err(ServiceError::no_remote_unmute());
         }
         let id = hall.id_of(&request.identity);
+        if hall.is_elsewhere(&id) {
+            // Its client is told there.
+            hall.tell_nodes(FarContent::Mute(request.clone()));
+        }
         hall.mute(&id, &request.track_sid, request.muted)
     }
 
@@ -155,6 +160,9 @@ impl Rooms for Door {
     ) -> Answer<lk::ParticipantInfo> {
         let hall = self.hall(&request.room);
         let hall = hall.map_err(|_| ServiceError::no_participant())?;
+        if hall.is_elsewhere(&hall.id_of(&request.identity)) {
+            hall.tell_nodes(FarContent::Change(request.clone()));
+        }
         hall.change(request)
     }
 
@@ -194,7 +202,9 @@ impl Rooms for Door {
             })),
             ..lk::DataPacket::default()
         };
-        hall.deliver(label, of_server(to, packet.encode_to_vec()), &targets);
+        let packet = of_server(to, packet.encode_to_vec());
+        hall.send_packet(label, &packet, targets.len() == packet.to.len());
+        hall.deliver(label, packet, &targets);
         Ok(())
     }
 
@@ -203,20 +213,8 @@ impl Rooms for Door {
         request: lk::UpdateRoomMetadataRequest,
     ) -> Answer<lk::Room> {
         let hall = self.hall(&request.room)?;
-        hall.options().metadata = request.metadata;
-        let room = {
-            let state = hall.room.lock();
-            hall.info(&state)
-        };
-        let update = lk::RoomUpdate {
-            room: Some(room.clone()),
-        };
-        let frame = crate::frame::Frame::new(signal_response::Message::RoomUpdate(update));
-        let frame = Arc::new(frame);
-        for member in hall.people().members() {
-            member.out.send(&frame);
-        }
-        Ok(room)
+        hall.tell_nodes(FarContent::Metadata(request.clone()));
+        Ok(hall.set_metadata(request.metadata))
     }
 
     async fn forward_participant(&self, request: lk::ForwardParticipantRequest) -> Answer<()> {
@@ -232,6 +230,8 @@ impl Rooms for Door {
         &self,
         request: lk::CreateAgentDispatchRequest,
     ) -> Answer<lk::AgentDispatch> {
+        self.prepare_room(&request.room, self.config.auto_create)
+            .await?;
         let options = || RoomOptions::new(&self.config);
         let make: Option<&dyn Fn() -> RoomOptions> = match self.config.auto_create {
             true => Some(&options),
@@ -313,6 +313,10 @@ fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<
     if !is_for_all {
         to.clone_from(identities);
         to.extend(targets.iter().map(|it| it.identity.clone()));
+        // Those at other nodes.
+        to.extend(sids.iter().filter_map(|sid| people.identity_of(sid)));
+        to.sort_unstable();
+        to.dedup();
     }
     (to, targets)
 }

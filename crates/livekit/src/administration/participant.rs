@@ -18,6 +18,12 @@ impl Hall {
         self.describe(&state, id)
     }
 
+    /// Returns whether a participant is at another node of the cluster.
+    pub(super) fn is_elsewhere(&self, id: &PersonId) -> bool {
+        let state = self.room.lock();
+        state.person(id).is_some_and(|person| person.is_elsewhere())
+    }
+
     fn describe(&self, state: &State, id: &PersonId) -> Answer<ParticipantInfo> {
         let person = state.person(id);
         let info = person.and_then(|_| self.people().info(state, id));
@@ -26,7 +32,7 @@ impl Hall {
 
     /// Mutes or unmutes a track. The participant of this door may unmute it again, as with LiveKit.
     /// Returns `None` if the participant has no such track.
-    pub(super) fn mute(&self, id: &PersonId, sid: &str, muted: bool) -> Answer<Option<TrackInfo>> {
+    pub(crate) fn mute(&self, id: &PersonId, sid: &str, muted: bool) -> Answer<Option<TrackInfo>> {
         let mut state = self.room.lock();
         let (mids, member) = {
             let mut people = self.people();
@@ -79,7 +85,7 @@ impl Hall {
     }
 
     /// Changes a participant.
-    pub(super) fn change(&self, request: UpdateParticipantRequest) -> Answer<ParticipantInfo> {
+    pub(crate) fn change(&self, request: UpdateParticipantRequest) -> Answer<ParticipantInfo> {
         let id = self.id_of(&request.identity);
         let mut state = self.room.lock();
         // One of another door is known from here on.

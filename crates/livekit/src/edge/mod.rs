@@ -75,7 +75,7 @@ impl IntoResponse for EntryError {
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
             EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            EntryError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+            EntryError::Full(_) | EntryError::NoHome(_) => StatusCode::SERVICE_UNAVAILABLE,
             EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         tracing::debug!(%status, error = %self, "a client is not let in");

@@ -24,7 +24,7 @@ pub(crate) const LOSSY: &str = "_lossy";
 pub(super) const DATA_TRACK: &str = "_data_track";
 
 /// The longest message, in bytes.
-const MAX_PACKET: usize = 64 << 10;
+pub(super) const MAX_PACKET: usize = 64 << 10;
 
 impl Member {
     /// Takes an event of a PeerConnection. The handle's task calls it.
@@ -144,6 +144,8 @@ impl Member {
         let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
         let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
+        let is_here = targets.len() == packet.to.len();
+        self.hall.send_packet(&message.label, &packet, is_here);
         self.hall.deliver(&message.label, packet, &targets);
     }
 

@@ -8,9 +8,11 @@ mod data_track;
 mod data_tracks;
 mod departed;
 mod directory;
+mod far;
 mod input;
 mod member;
 mod messages;
+mod note;
 mod options;
 mod others;
 mod out;
@@ -26,9 +28,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use livekit_protocol::{
-    ParticipantInfo, ParticipantUpdate, SpeakerInfo, SpeakersChanged, signal_response,
+    ParticipantInfo, ParticipantUpdate, RoomUpdate, SpeakerInfo, SpeakersChanged, signal_response,
 };
-use portunus_room::{PersonId, Room, State};
+use portunus_room::{PersonId, Room, Rooms, State};
 
 use crate::frame::Frame;
 use crate::ids::IdKind;
@@ -41,9 +43,12 @@ pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;
+pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
+#[cfg(feature = "testing")]
+pub(crate) use note::read_note;
 pub(crate) use options::RoomOptions;
 use others::Others;
 pub(crate) use others::watch_others;
@@ -68,6 +73,8 @@ pub(crate) struct Hall {
     pub(crate) sif_trailer: Vec<u8>,
     /// The room.
     pub(crate) room: Arc<Room>,
+    /// Where the other nodes of a cluster are.
+    rooms: Rooms,
     /// Whether this door has made the room, and ends it when nobody is there.
     pub(crate) is_own: bool,
     /// The bad input of its clients.
@@ -111,6 +118,8 @@ pub(crate) struct Setup {
     /// Whether participants are numbers for other doors.
     pub(crate) has_numbers: bool,
     pub(crate) options: RoomOptions,
+    /// Where the other nodes of a cluster are.
+    pub(crate) rooms: Rooms,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) reports: Reports,
 }
@@ -121,6 +130,7 @@ impl Hall {
             is_own,
             has_numbers,
             options,
+            rooms,
             refusals,
             reports,
         } = setup;
@@ -130,6 +140,7 @@ impl Hall {
             created_ms: now_ms(),
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
+            rooms,
             is_own,
             refusals,
             reports,
@@ -253,7 +264,28 @@ impl Hall {
             people.info(state, id).filter(|_| !people.is_hidden(id))
         });
         let participants: Vec<_> = shown.collect();
+        if self.rooms.others().is_some() {
+            // This door at other nodes is told, too.
+            state.door_changed();
+        }
         (!participants.is_empty()).then(|| frame_of(participants))
+    }
+
+    /// Sets the metadata of the room, and tells the clients of this door. Returns the description.
+    pub(crate) fn set_metadata(&self, metadata: String) -> livekit_protocol::Room {
+        self.options().metadata = metadata;
+        let room = {
+            let state = self.room.lock();
+            self.info(&state)
+        };
+        let update = RoomUpdate {
+            room: Some(room.clone()),
+        };
+        let frame = Arc::new(Frame::new(signal_response::Message::RoomUpdate(update)));
+        for member in self.people().members() {
+            member.out.send(&frame);
+        }
+        room
     }
 
     /// Tells all clients of this door about a participant, itself included.

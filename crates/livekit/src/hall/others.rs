@@ -31,6 +31,7 @@ struct Other {
 pub(crate) async fn watch_others(hall: Weak<Hall>, mut changes: watch::Receiver<()>) {
     loop {
         let Some(hall) = hall.upgrade() else { return };
+        hall.note_all();
         hall.report_others();
         drop(hall);
         if changes.changed().await.is_err() {
@@ -43,6 +44,16 @@ pub(crate) async fn watch_others(hall: Weak<Hall>, mut changes: watch::Receiver<
 impl Hall {
     fn report_others(&self) {
         let state = self.room.lock();
+        let changed = self.people().see_others(&state);
+        for id in &changed {
+            self.send_update(&state, id);
+        }
+        if !changed.is_empty() {
+            // Somebody may share tracks with others than before.
+            for member in self.people().members() {
+                member.is_behind();
+            }
+        }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let is_reported = self.is_reported();
         if !is_reported {

@@ -14,6 +14,7 @@ use portunus_sdp::Kind;
 
 use super::data_track::DataTrack;
 use super::member::Member;
+use super::note::Note;
 use super::now_ms;
 use super::track::Track;
 use crate::frame;
@@ -60,6 +61,8 @@ pub(crate) struct Person {
     pub(crate) tracks: Vec<Track>,
     /// Its data tracks.
     pub(crate) data_tracks: Vec<DataTrack>,
+    /// What this door tells of it at another node, if it is there.
+    noted: Option<Arc<str>>,
     /// The number of its last change.
     version: u32,
     /// Its encoded description, for the `join` of others.
@@ -122,6 +125,7 @@ impl Person {
             disconnect_reason: DisconnectReason::UnknownReason,
             tracks: Vec::new(),
             data_tracks: Vec::new(),
+            noted: None,
             version: 0,
             written: None,
         }
@@ -203,15 +207,54 @@ impl People {
 
     /// Returns a participant of the room. One of another door is added when it is seen first.
     fn seen(&mut self, state: &State, id: &PersonId) -> Option<&mut Person> {
-        state.person(id).filter(|person| !person.is_dummy())?;
+        let in_room = state.person(id).filter(|person| !person.is_dummy())?;
         let person = self.persons.entry(id.clone());
-        Some(person.or_insert_with(Person::foreign))
+        let person = person.or_insert_with(Person::foreign);
+        if person.member.is_none()
+            && in_room.is_elsewhere()
+            && in_room.note() != person.noted.as_ref()
+        {
+            person.noted = in_room.note().cloned();
+            person.written = None;
+            let note = in_room.note().and_then(|note| Note::parse(note));
+            if let Some(note) = note {
+                note.apply(person);
+            }
+        }
+        Some(person)
+    }
+
+    /// Takes what is known of the participants at other nodes. Returns those of whom something else
+    /// is known than before.
+    pub(super) fn see_others(&mut self, state: &State) -> Vec<PersonId> {
+        let mut changed = Vec::new();
+        let elsewhere = state.people().filter(|person| person.is_elsewhere());
+        for person in elsewhere {
+            let id = person.id();
+            let known = self.persons.get(id);
+            let is_new = known.is_none();
+            let is_changed = known.is_some_and(|known| known.noted.as_ref() != person.note());
+            if is_new || is_changed {
+                self.seen(state, id);
+            }
+            if is_changed {
+                changed.push(id.clone());
+            }
+        }
+        changed
     }
 
     /// Returns the identity of a participant.
     pub(crate) fn identity(&self, id: &PersonId) -> String {
         let person = self.persons.get(id);
         person.map_or_else(|| id.to_string(), |person| person.identity_at(id))
+    }
+
+    /// Returns the identity of the participant with this session.
+    pub(crate) fn identity_of(&self, sid: &str) -> Option<String> {
+        let mut persons = self.persons.iter();
+        let (id, person) = persons.find(|(_, person)| person.sid == sid)?;
+        Some(person.identity_at(id))
     }
 
     /// Returns whether a participant has a client of this door.
@@ -246,6 +289,7 @@ impl People {
     }
 
     /// Returns whether the others do not see a participant.
+    /// One at another node counts once it was seen.
     pub(crate) fn is_hidden(&self, id: &PersonId) -> bool {
         let person = self.persons.get(id);
         person.is_some_and(|person| person.permission.hidden)

@@ -121,6 +121,42 @@ impl Track {
         }
     }
 
+    /// Returns a track of a publisher at another node, which this door describes there.
+    pub(crate) fn elsewhere(info: &TrackInfo) -> Self {
+        let codecs = info.codecs.iter().map(|codec| SimulcastCodec {
+            codec: codec_of(&codec.mime_type).to_ascii_lowercase(),
+            cid: codec.cid.clone(),
+            layers: codec.layers.clone(),
+            video_layer_mode: codec.video_layer_mode,
+        });
+        let request = AddTrackRequest {
+            r#type: info.r#type,
+            source: info.source,
+            name: info.name.clone(),
+            muted: info.muted,
+            width: info.width,
+            height: info.height,
+            disable_dtx: info.disable_dtx,
+            layers: info.layers.clone(),
+            simulcast_codecs: codecs.collect(),
+            stereo: info.stereo,
+            disable_red: info.disable_red,
+            encryption: info.encryption,
+            stream: info.stream.clone(),
+            backup_codec_policy: info.backup_codec_policy,
+            audio_features: info.audio_features.clone(),
+            packet_trailer_features: info.packet_trailer_features.clone(),
+            ..AddTrackRequest::default()
+        };
+        let mut track = Track::new(request);
+        track.sid.clone_from(&info.sid);
+        track.mid = Mid::new(&info.mid);
+        if let (Some(backup), Some(codec)) = (&mut track.backup, info.codecs.get(1)) {
+            backup.mid = Mid::new(&codec.mid);
+        }
+        track
+    }
+
     /// Returns the kind of media.
     pub(crate) fn kind(&self) -> Kind {
         match self.request.r#type() {

@@ -198,6 +198,7 @@ impl Joining<'_> {
             return Err(refusal.into());
         }
         hall.is_joined();
+        hall.note(&mut state, id);
         let joined = Arc::new(self.joined(&state, session));
         session.member.out.send(&joined);
         if let Some(subscriber) = session.subscriber.clone() {
@@ -258,8 +259,11 @@ impl Joining<'_> {
         let mut people = hall.people();
         let mut others = Vec::new();
         for other in state.people().map(portunus_room::Participant::id) {
-            if *other != session.member.id && !people.is_hidden(other) {
-                others.extend(people.other(state, other));
+            if *other != session.member.id
+                && let Some(info) = people.other(state, other)
+                && !people.is_hidden(other)
+            {
+                others.push(info);
             }
         }
         let participant = people.info(state, &session.member.id);

@@ -88,6 +88,7 @@ impl Session {
         person.tracks.push(track);
         drop(people);
         if offered.is_some() {
+            hall.note(&mut state, &self.member.id);
             if let Some(mid) = muted {
                 self.open(&mut state, mid, false);
             }
@@ -158,6 +159,8 @@ impl Session {
             return;
         };
         let id = &self.member.id;
+        // This door at other nodes knows the tracks before the room shows their streams.
+        hall.note(&mut state, id);
         let configured = state.configure(id, key, &configure, Some(&described.jsep));
         match configured {
             Ok(configured) => {

@@ -37,6 +37,8 @@ impl Session {
             person.sharing = Some(permission);
         }
         drop(people);
+        // This door at other nodes is told, too.
+        hall.room.lock().door_changed();
         for (member, track_sid, allowed) in changes {
             let update = SubscriptionPermissionUpdate {
                 participant_sid: sid.clone(),

@@ -19,6 +19,7 @@ use portunus_metrics::{MetricsPage, MetricsSource};
 use portunus_record::Recorder;
 use portunus_room::{
     CreateError, Directory, Event, FileNames, Room, RoomSettings, Rooms, Setup, State, Watcher,
+    Work,
 };
 use prost::Message as _;
 use serde_json::{Value, json};
@@ -100,6 +101,10 @@ impl Directory for Halls {
 
     fn adopt(&self, name: &str, _: &str) -> Result<(), CreateError> {
         Err(CreateError::Name(name.to_owned()))
+    }
+
+    fn answer(&self, _: &str, _: &str, _: &str) -> Work<Option<String>> {
+        Box::pin(async { None })
     }
 
     fn changes(&self) -> watch::Receiver<()> {

@@ -3,6 +3,7 @@
 mod audio_rooms;
 mod command;
 mod mountpoints;
+mod recordings;
 mod table;
 mod text_rooms;
 mod video_calls;
@@ -16,7 +17,9 @@ use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load};
 use portunus_core::{ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
+use portunus_recordplay::Recordings;
 use portunus_room::Rooms;
+use portunus_span::rooms::RoomPorts;
 use portunus_span::{Span, SpanOptions, rooms};
 use portunus_streaming::Mountpoints;
 use portunus_textroom::TextRooms;
@@ -36,6 +39,8 @@ pub(crate) struct ClusterNode {
     cluster: Cluster,
     events: mpsc::Receiver<Event>,
     span: Span,
+    /// The address of its HTTP server for clients.
+    url: Option<String>,
 }
 
 /// The node cannot start.
@@ -57,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) audio_rooms: ClusterRooms,
     pub(crate) text_rooms: TextRooms,
     pub(crate) video_calls: VideoCalls,
+    pub(crate) recordings: Recordings,
 }
 
 impl ClusterNode {
@@ -75,6 +81,8 @@ impl ClusterNode {
             ..Facts::default()
         };
         let (cluster, events) = Cluster::start(config, facts).await?;
+        let url = config.node.url.as_ref();
+        let url = url.map(|url| url.replace("{name}", cluster.id().as_str()));
         tracing::info!(node = %cluster.id(), port = cluster.local().port(), "cluster: this node is started");
         let options = SpanOptions {
             addresses,
@@ -87,6 +95,7 @@ impl ClusterNode {
             cluster,
             events,
             span,
+            url,
         }))
     }
 
@@ -105,10 +114,14 @@ impl ClusterNode {
             cluster,
             events,
             span,
+            url,
         } = self;
-        let (port, port_events) = span.port(rooms::KIND);
+        let ports = RoomPorts {
+            rooms: span.port(rooms::KIND),
+            directory: span.port(rooms::DIRECTORY),
+        };
         let (rooms, media) = (server.rooms.clone(), server.media.clone());
-        tokio::spawn(rooms::run(port, port_events, rooms, media));
+        tokio::spawn(rooms::run(ports, rooms, media));
         let (port, port_events) = span.port(mountpoints::KIND);
         let all = server.mountpoints.clone();
         tokio::spawn(mountpoints::run(port, port_events, all));
@@ -121,6 +134,9 @@ impl ClusterNode {
         let (port, port_events) = span.port(video_calls::KIND);
         let all = server.video_calls.clone();
         tokio::spawn(video_calls::run(port, port_events, all));
+        let (port, port_events) = span.port(recordings::KIND);
+        let all = server.recordings.clone();
+        tokio::spawn(recordings::run(port, port_events, all, url));
         tokio::spawn(follow(cluster.clone(), span.clone(), server));
         tokio::spawn(span.run(events));
         cluster

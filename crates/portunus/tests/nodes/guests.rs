@@ -112,6 +112,27 @@ impl Guest {
         guest
     }
 
+    /// Asks to join as a publisher by this request. Nobody waits for the answer.
+    pub async fn joining(api: &str, join: Value) -> Self {
+        let mut guest = Guest::new(api, Peer::offering_from(address(api)).await).await;
+        let offer = guest.peer.offer(publishing());
+        guest.send(join, Some(("offer", &offer)));
+        guest
+    }
+
+    /// Returns an offer of audio and video.
+    pub fn offer(&mut self) -> String {
+        self.peer.offer(publishing())
+    }
+
+    /// Waits for the answer to a join: the error code, or `None` if it is in the room.
+    #[track_caller]
+    pub fn error(&mut self) -> Option<u64> {
+        let answer =
+            self.until(|data| data["videoroom"] == "joined" || data.get("error").is_some());
+        answer["error_code"].as_u64()
+    }
+
     /// A subscriber to a participant, which is connected.
     pub async fn viewer(api: &str, room: u64, feed: u64) -> Self {
         let mut guest = Guest::new(api, Peer::answering_from(address(api)).await).await;

@@ -258,12 +258,27 @@ impl<S: RoomContent> Resources<Room<S>> {
         asker: &Asker,
         listed: impl Fn(&S) -> Object,
     ) -> Result<Object, Refusal> {
-        let rooms = self.listed_with(admin_key, asker.is_administrator())?;
+        self.list_with(admin_key, asker, listed, |_| Vec::new())
+    }
+
+    /// The same, with `further` rooms. Their function gets whether private ones are listed.
+    pub fn list_with(
+        &self,
+        admin_key: Option<&str>,
+        asker: &Asker,
+        listed: impl Fn(&S) -> Object,
+        further: impl FnOnce(bool) -> Vec<Value>,
+    ) -> Result<Object, Refusal> {
+        let is_administrator = asker.is_administrator();
+        let rooms = self.listed_with(admin_key, is_administrator)?;
+        // The key was checked.
+        let is_key_shown = self.has_admin_key() && admin_key.is_some();
         let entry = |room: &Arc<Room<S>>| {
             let id = Object::new().with("room", room.id.to_json());
             Value::from(id.with_all(listed(&room.lock())))
         };
-        let list: Vec<Value> = rooms.iter().map(entry).collect();
+        let mut list: Vec<Value> = rooms.iter().map(entry).collect();
+        list.extend(further(is_key_shown || is_administrator));
         Ok(Object::new().with(S::PLUGIN, "success").with("list", list))
     }
 }

@@ -123,10 +123,11 @@ impl Publications {
         self.in_order().filter_map(real)
     }
 
-    /// Checks that there are fewer publishers than `most`.
-    pub(crate) fn check_limit(&self, most: u64) -> Result<(), Refusal> {
+    /// Checks that there are fewer publishers than `most`, with those that other nodes have
+    /// `claimed`.
+    pub(crate) fn check_limit(&self, most: u64, claimed: usize) -> Result<(), Refusal> {
         let publishing = self.by_feed.values().filter(|known| !known.is_dummy());
-        match u64::try_from(publishing.count()) {
+        match u64::try_from(publishing.count().saturating_add(claimed)) {
             Ok(publishing) if publishing < most => Ok(()),
             Ok(_) | Err(_) => Err(Refusal::PublishersFull(most)),
         }
@@ -324,8 +325,8 @@ mod tests {
         start(&mut publications, &al);
         publications.came_up(&al);
         assert_eq!(publications.publishers().count(), 0);
-        assert!(publications.check_limit(1).is_ok());
-        assert!(publications.check_limit(0).is_err());
+        assert!(publications.check_limit(1, 0).is_ok());
+        assert!(publications.check_limit(0, 0).is_err());
         assert!(publications.forwardable(&al).is_err());
     }
 

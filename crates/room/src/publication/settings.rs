@@ -39,6 +39,8 @@ pub struct Configure {
     pub lines: Vec<LineWish>,
     /// Whether the door takes the data of the participant, so that nobody can subscribe to it.
     pub keeps_data: bool,
+    /// Whether the home of the room has given the participant a place among the publishers.
+    pub has_place: bool,
 }
 
 /// A wish of the door for an m-line of the answer to an offer. `None` means as it is offered.

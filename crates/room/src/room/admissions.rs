@@ -28,6 +28,7 @@ impl State {
         self.send_news();
         let id = join.id;
         self.roster.check_free(&id)?;
+        self.claims.check_free(&id)?;
         tracing::info!(room = %self.name, %id, connection = %client.id(), "participant joined");
         let mut person = Participant::new(id.clone(), Party::Client(client.clone()));
         person.profile = join.profile;

@@ -5,6 +5,7 @@
 //! the clients, and [`Announcements`] the publishers that the others do not know yet.
 
 mod admissions;
+mod claims;
 mod client;
 mod departures;
 mod far_data;
@@ -32,6 +33,7 @@ use crate::subscription::{Subscriber, Subscriptions};
 use crate::{ConnectionId, Dummy, PersonId, Refusal, RoomSettings, Stream};
 
 pub use admissions::Join;
+use claims::Claims;
 use client::Clients;
 pub use client::{Client, Told, Watcher};
 pub use publications::Configured;
@@ -70,6 +72,7 @@ pub struct State {
     destroyed: bool,
     clients: Clients,
     roster: Roster,
+    claims: Claims,
     publications: Publications,
     subscriptions: Subscriptions,
     speakers: Speakers,
@@ -89,6 +92,7 @@ impl Room {
             destroyed: false,
             clients: Clients::default(),
             roster: Roster::default(),
+            claims: Claims::default(),
             publications: Publications::new(setup.media, setup.recorder, setup.names),
             subscriptions: Subscriptions::default(),
             speakers: Speakers::default(),
@@ -124,6 +128,7 @@ impl State {
     pub fn edit(&mut self, settings: RoomSettings) {
         let asks = settings.keyframes.interval_s != self.settings.keyframes.interval_s;
         self.settings = settings;
+        self.changes.send_replace(());
         if asks {
             for id in self.roster.ids() {
                 self.publications.update_keyframes(&id, &self.settings);
@@ -131,7 +136,12 @@ impl State {
         }
     }
 
-    /// Returns a receiver that sees when participants, what they publish, their mutes or
+    /// The door has changed what it keeps beside the settings, such as its PIN.
+    pub fn door_changed(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Returns a receiver that sees when participants, what they publish, their mutes, settings or
     /// [`State::wanted_data`] have changed.
     /// Changes that follow each other closely may be seen as one. It closes with the room.
     pub fn changes(&self) -> watch::Receiver<()> {

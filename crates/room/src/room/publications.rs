@@ -62,8 +62,8 @@ impl State {
         let forced = configure.forced(&self.settings)?;
         let person = self.roster.named(id)?;
         let is_new = self.publications.get(id).is_none();
-        if is_new && !configure.keeps_data {
-            self.publications.check_limit(self.settings.publishers)?;
+        if is_new && !configure.keeps_data && !configure.has_place {
+            self.check_places(None)?;
         }
         let bitrate = configure.bitrate.unwrap_or(person.settings.bitrate);
         let request = AnswerRequest {
@@ -83,7 +83,7 @@ impl State {
         // A participant of such a door may only receive by this PeerConnection.
         let publishes = !configure.keeps_data || streams.iter().any(|stream| !stream.disabled);
         if is_new && publishes && configure.keeps_data {
-            self.publications.check_limit(self.settings.publishers)?;
+            self.check_places(None)?;
         }
         let connection = person.connection().ok_or(Refusal::NotInRoom)?.clone();
         let key = connection.id();
@@ -104,6 +104,7 @@ impl State {
         if is_new {
             let origin = Origin::Client(connection.clone());
             self.publications.start(id, origin, jsep.e2ee, streams);
+            self.changes.send_replace(());
         } else {
             self.publications.renegotiate(id, streams, jsep);
         }
@@ -173,17 +174,21 @@ impl State {
         })
     }
 
-    /// Records all present and future participants, or none.
+    /// Records all present and future participants, or none. Those at other nodes are recorded
+    /// there.
     pub fn record_all(&mut self, on: bool, format: Option<Format>) -> Result<(), Refusal> {
         self.settings.recording.format = format.or(self.settings.recording.format);
         if on == self.settings.recording.on {
             return Ok(());
         }
-        let people = self.roster.ids();
+        let people = self.roster.iter();
+        let people = people.filter(|person| !person.is_elsewhere());
+        let people: Vec<_> = people.map(|person| person.id().clone()).collect();
         if on && !people.is_empty() {
             self.check_recording(None)?;
         }
         self.settings.recording.on = on;
+        self.changes.send_replace(());
         for id in people {
             if let Some(person) = self.roster.get_mut(&id) {
                 person.settings.record.on = on;

@@ -1,36 +1,37 @@
 //! Participants at other nodes of the cluster, and what other nodes need to know of those here.
 
+use std::sync::Arc;
+
 use portunus_media::{IngestId, SourceRef};
 use portunus_relay::SourceDescription;
 use portunus_rtp::Mid;
 
 use super::State;
 use crate::publication::{Origin, Relayed, RelayedStream};
-use crate::roster::{MediaSettings, Participant, Party, Permissions, Profile, RecordSettings};
+use crate::roster::{MediaSettings, Participant, Party, Permissions, Profile};
 use crate::{Event, Notice, PersonId, Refusal};
 
 impl State {
     /// Adds a participant whose client is at another node, under an id that is free. It publishes
-    /// nothing yet.
+    /// nothing yet. `node` is the name of that node, and `note` what its door there tells the same door
+    /// here.
     pub fn join_elsewhere(
         &mut self,
         id: &PersonId,
         profile: Profile,
         permissions: Permissions,
+        (node, note): (&str, Option<Arc<str>>),
     ) -> Result<(), Refusal> {
         self.send_news();
         self.roster.check_free(id)?;
-        let mut person = Participant::new(id.clone(), Party::Elsewhere);
+        let mut person = Participant::new(id.clone(), Party::Elsewhere(node.into()));
         person.profile = profile;
         person.permissions = permissions;
-        person.settings = MediaSettings {
-            record: RecordSettings {
-                on: self.settings.recording.on,
-                ..RecordSettings::default()
-            },
-            ..MediaSettings::default()
-        };
+        person.note = note;
+        // It is recorded at its node.
+        person.settings = MediaSettings::default();
         self.roster.add(person);
+        self.claims.forget(id);
         match self.settings.notify_joining {
             true => self.send_to_others(id, Notice::Joining(id)),
             false => self.send_join(id),
@@ -89,6 +90,16 @@ impl State {
         }
     }
 
+    /// Sets what the door of a participant tells the same door at other nodes.
+    pub fn set_note(&mut self, id: &PersonId, note: Option<Arc<str>>) {
+        if let Some(person) = self.roster.get_mut(id)
+            && person.note != note
+        {
+            person.note = note;
+            self.changes.send_replace(());
+        }
+    }
+
     /// Notes that an ingest of a participant at another node has ended.
     pub fn source_ended(&mut self, id: &PersonId, ingest: IngestId) {
         if self.publications.forget_relayed(id, ingest) {
@@ -119,6 +130,7 @@ impl State {
         // Somebody without a publication can leave too.
         let _ = self.unpublish_elsewhere(id);
         let person = self.remove(id).ok_or(Refusal::NotInRoom)?;
+        self.claims.forget(id);
         self.send_to_all(Notice::Left(&person));
         self.notify(None, &Event::Left(&person));
         Ok(())

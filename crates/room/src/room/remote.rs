@@ -31,7 +31,7 @@ impl State {
     /// Checks that a publisher of another server can be added with this id.
     pub fn check_remote(&self, id: &PersonId) -> Result<(), Refusal> {
         self.roster.check_free(id)?;
-        self.publications.check_limit(self.settings.publishers)
+        self.check_places(None)
     }
 
     /// Adds a publisher of another server under an id that is free.
@@ -66,7 +66,7 @@ impl State {
             self.unsubscribe_all(id, &before);
             before.close();
         }
-        self.publications.check_limit(self.settings.publishers)?;
+        self.check_places(None)?;
         self.publications
             .start(id, Origin::Remote(remote), false, streams);
         self.media_up(id);

@@ -17,6 +17,8 @@ pub struct Participant {
     pub profile: Profile,
     /// Its permissions.
     pub permissions: Permissions,
+    /// What its door tells the same door at other nodes of a cluster about it.
+    pub(crate) note: Option<Arc<str>>,
     /// The settings of its media.
     pub settings: MediaSettings,
 }
@@ -28,8 +30,8 @@ pub(crate) enum Party {
     Client(Arc<dyn Connection>),
     /// Another server, for one of its participants.
     Remote,
-    /// A client at another node of the cluster.
-    Elsewhere,
+    /// A client at another node of the cluster, with the name of that node.
+    Elsewhere(Arc<str>),
     /// Nobody: it is a placeholder for later publishers.
     Dummy,
 }
@@ -81,6 +83,7 @@ impl Participant {
             party,
             profile: Profile::default(),
             permissions: Permissions::ALL,
+            note: None,
             settings: MediaSettings::default(),
         }
     }
@@ -95,11 +98,16 @@ impl Participant {
         self.private_id
     }
 
+    /// Returns what its door tells the same door at other nodes about it.
+    pub const fn note(&self) -> Option<&Arc<str>> {
+        self.note.as_ref()
+    }
+
     /// Returns the client's connection, if there is a client.
     pub fn connection(&self) -> Option<&Arc<dyn Connection>> {
         match &self.party {
             Party::Client(connection) => Some(connection),
-            Party::Remote | Party::Elsewhere | Party::Dummy => None,
+            Party::Remote | Party::Elsewhere(_) | Party::Dummy => None,
         }
     }
 
@@ -115,7 +123,12 @@ impl Participant {
 
     /// Returns whether its client is at another node of the cluster.
     pub const fn is_elsewhere(&self) -> bool {
-        matches!(self.party, Party::Elsewhere)
+        matches!(self.party, Party::Elsewhere(_))
+    }
+
+    /// Returns whether its client is at this node of the cluster.
+    pub(crate) fn is_at(&self, name: &str) -> bool {
+        matches!(&self.party, Party::Elsewhere(node) if **node == *name)
     }
 
     /// Returns whether it is a placeholder.

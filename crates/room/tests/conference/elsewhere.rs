@@ -81,7 +81,7 @@ async fn two_nodes() -> (Node, Node, Vec<Offer>) {
     let (media, _hears) = Relayed::new(there.world.media.clone(), Arc::new(there.far.clone()));
     let id: PersonId = "p0".into();
     let mut state = there.world.state();
-    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL);
+    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL, ("b", None));
     join.unwrap();
     state.publish_elsewhere(&id, media, false, streams).unwrap();
     drop(state);
@@ -190,4 +190,42 @@ async fn a_mute_elsewhere_closes_the_routes_here() {
     assert!(nobody.is_err());
     let own = near.world.state().leave_elsewhere(&id);
     assert_eq!(own, Err(Refusal::NotRemote));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_node_has_claimed_is_given_to_nobody_else() {
+    let world = World::new(RoomSettings {
+        publishers: 1,
+        ..RoomSettings::default()
+    });
+    let [bo, cy]: [PersonId; 2] = ["bo".into(), "cy".into()];
+    world.state().claim(&bo, "b", true).unwrap();
+    // Neither a client of this node nor one of a third one.
+    let here = world.join_with("bo", Permissions::ALL);
+    assert_eq!(here.unwrap_err(), Refusal::IdExists("bo".to_owned()));
+    let there = world.state().claim(&bo, "c", false);
+    assert_eq!(there, Err(Refusal::IdExists("bo".to_owned())));
+    let full = Err(Refusal::PublishersFull(1));
+    assert_eq!(world.state().claim(&cy, "c", true), full);
+    assert_eq!(world.state().claim(&cy, "c", false), Ok(()));
+    let al = world.join("al");
+    assert!(world.publish("al", &al).is_err());
+    // Who is there, and connects, keeps the place.
+    let join = |id: &PersonId| {
+        let mut state = world.state();
+        state.join_elsewhere(id, Profile::default(), Permissions::ALL, ("b", None))
+    };
+    join(&bo).unwrap();
+    join(&cy).unwrap();
+    world.state().connects_elsewhere(&bo, true);
+    assert!(world.publish("al", &al).is_err());
+    assert_eq!(world.state().claim_place(&cy, "c"), full);
+    world.state().connects_elsewhere(&bo, false);
+    assert_eq!(world.state().claim_place(&cy, "c"), Ok(()));
+    assert!(world.publish("al", &al).is_err());
+    // One that joins there again may have left already.
+    assert_eq!(world.state().claim(&bo, "b", false), Ok(()));
+    assert!(world.state().claim(&bo, "c", false).is_err());
+    world.state().leave_elsewhere(&cy).unwrap();
+    world.publish("al", &al).unwrap();
 }

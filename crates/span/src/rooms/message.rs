@@ -19,7 +19,24 @@ pub(crate) enum RoomMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<String>,
     },
-    /// To the home: the room was destroyed.
+    /// To the home: a client of the sender asks for something. Only the keepers of rooms understand
+    /// the question.
+    Ask { call: u64, question: String },
+    /// The answer, or `None` if the sender cannot answer.
+    Answer {
+        call: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
+    /// To a node that has the room: it is about to be used at the sender, so that it should have its
+    /// home there.
+    Open,
+    /// The answer: the room is open.
+    Opened,
+    /// A message of a door of the sender to the same door of the receiver, in base64.
+    Door { bytes: String },
+    /// To the home: the room was destroyed. Of the home, or of a node without the room: a client has
+    /// ended it for all nodes.
     Destroy,
     /// A message of a later version.
     #[serde(other)]
@@ -58,6 +75,19 @@ mod tests {
                 text: Some("hi".to_owned()),
                 bytes: None,
             },
+            RoomMessage::Ask {
+                call: 7,
+                question: "{}".to_owned(),
+            },
+            RoomMessage::Answer {
+                call: 7,
+                answer: None,
+            },
+            RoomMessage::Door {
+                bytes: "AA==".to_owned(),
+            },
+            RoomMessage::Open,
+            RoomMessage::Opened,
             RoomMessage::Destroy,
         ] {
             let again = RoomMessage::parse(&message.to_bytes());

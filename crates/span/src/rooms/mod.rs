@@ -5,39 +5,46 @@
 //! [elsewhere](portunus_room::State::join_elsewhere) in it.
 
 mod data;
+mod events;
 mod gate;
+mod homes;
+mod listing;
 mod message;
+mod new_names;
 mod ours;
+mod questions;
 mod record;
 mod sought;
 mod spanned;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 mod theirs;
+mod visits;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId, Place};
 use portunus_media::MediaPlane;
-use portunus_room::{Directory, PersonId, Room, Rooms, State};
+use portunus_room::{Directory, Room, Rooms};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::{Port, PortEvent};
-use data::{payload, wanted_of};
-use gate::{Gate, Visit};
+use gate::{Gate, Waiting};
+use listing::{Listing, OwnRooms};
 use message::RoomMessage;
-use ours::person_of;
-use record::PersonRecord;
-use sought::{Item, Sought};
+use new_names::NewNames;
+use questions::Questions;
+use sought::Sought;
 use spanned::Spanned;
 
 /// The kind of video rooms.
 pub const KIND: &str = "room.videoroom";
+/// The kind of the directory of video rooms.
+pub const DIRECTORY: &str = "directory.videoroom";
 
 /// How long changes of a room are gathered after one was looked at.
 const GATHERING: Duration = Duration::from_millis(10);
@@ -47,14 +54,18 @@ const LOOK: Duration = Duration::from_secs(5);
 const SEEK: Duration = Duration::from_secs(5);
 /// The queue of rooms that have changed.
 const CHANGES: usize = 1_024;
-/// The queue of clients that wait for a room.
-const VISITS: usize = 1_024;
+/// The queue of what clients need of other nodes.
+const COMMANDS: usize = 1_024;
+/// How often the others are told how many participants rooms have.
+const COUNT: Duration = Duration::from_secs(1);
 
 /// The rooms of this node, as far as other nodes are concerned.
 struct Spanning {
     port: Port,
     media: MediaPlane,
     directory: Arc<dyn Directory>,
+    /// Where the doors are.
+    doors: Rooms,
     /// All rooms, with the tasks that watch them.
     rooms: HashMap<String, Watched>,
     /// The rooms that are used here.
@@ -65,6 +76,16 @@ struct Spanning {
     adopted: HashSet<String>,
     /// The rooms that other nodes may have.
     sought: HashMap<HomeKey, Sought>,
+    /// The rooms that other nodes have, and that are to be opened there first, with the clients that
+    /// wait for it.
+    opening: HashMap<HomeKey, Vec<Waiting>>,
+    /// The nodes that wait until a room of this one is open.
+    openers: HashMap<HomeKey, Vec<NodeId>>,
+    /// The rooms that the other nodes have, and those of this one as they know them.
+    listing: Listing,
+    own: OwnRooms,
+    questions: Questions,
+    names: NewNames,
     /// Whether the rooms of the start are known.
     is_listed: bool,
     changed: mpsc::Sender<String>,
@@ -82,50 +103,73 @@ impl Drop for Watched {
     }
 }
 
+/// The ports of video rooms.
+#[derive(Debug)]
+pub struct RoomPorts {
+    /// That of [`KIND`].
+    pub rooms: (Port, mpsc::Receiver<PortEvent>),
+    /// That of [`DIRECTORY`].
+    pub directory: (Port, mpsc::Receiver<PortEvent>),
+}
+
 /// Joins the rooms of this node with those of the others, for as long as the server runs.
-pub async fn run(
-    port: Port,
-    mut events: mpsc::Receiver<PortEvent>,
-    rooms: Rooms,
-    media: MediaPlane,
-) {
+pub async fn run(ports: RoomPorts, rooms: Rooms, media: MediaPlane) {
+    let RoomPorts {
+        rooms: (port, mut events),
+        directory: (directory_port, mut listed),
+    } = ports;
     let Some(directory) = rooms.get().cloned() else {
         // No part of the server has rooms, so nothing is opened.
         while events.recv().await.is_some() {}
         return;
     };
     let (changed, mut changes) = mpsc::channel(CHANGES);
-    let (visits, mut visited) = mpsc::channel(VISITS);
-    rooms.set_others(Arc::new(Gate(visits)));
+    let (commands, mut commanded) = mpsc::channel(COMMANDS);
+    let listing = Listing::default();
     let mut made = directory.changes();
     let mut spanning = Spanning {
         port,
         media,
         directory,
+        doors: rooms.clone(),
         rooms: HashMap::new(),
         open: HashMap::new(),
         made: HashSet::new(),
         adopted: HashSet::new(),
         sought: HashMap::new(),
+        opening: HashMap::new(),
+        openers: HashMap::new(),
+        listing: listing.clone(),
+        own: OwnRooms::open(directory_port).await,
+        questions: Questions::default(),
+        names: NewNames::default(),
         is_listed: false,
         changed,
     };
+    rooms.set_others(Arc::new(Gate::new(commands, listing)));
     spanning.list().await;
-    // Other nodes have the same rooms of the configuration.
+    // Those of the configuration are opened when they are used.
     spanning.made.clear();
     spanning.is_listed = true;
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut counts = interval(COUNT);
+    counts.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             event = events.recv() => match event {
                 Some(event) => spanning.event(event).await,
                 None => return,
             },
+            Some(event) = listed.recv() => spanning.listed(event).await,
             Ok(()) = made.changed() => spanning.list().await,
-            Some(name) = changes.recv() => spanning.look(&name).await,
-            Some(visit) = visited.recv() => spanning.visit(visit).await,
+            Some(name) = changes.recv() => {
+                spanning.end_opening(&name).await;
+                spanning.look(&name).await;
+            }
+            Some(command) = commanded.recv() => spanning.command(command).await,
             _ = ticks.tick() => spanning.release_unused().await,
+            _ = counts.tick() => spanning.count_people().await,
         }
     }
 }
@@ -165,6 +209,11 @@ impl Spanning {
         for key in gone.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             self.destroyed(&key).await;
         }
+        for name in self.own.names() {
+            if !self.rooms.contains_key(&name) {
+                self.own.remove(&name).await;
+            }
+        }
         let rooms = &self.rooms;
         self.adopted.retain(|name| rooms.contains_key(name));
         self.made.retain(|name| rooms.contains_key(name));
@@ -187,6 +236,12 @@ impl Spanning {
             // A name that is too long for a key stays on its node.
             return;
         };
+        if !self.adopted.contains(name)
+            && let Some(definition) = self.directory.definition(name)
+        {
+            let people = room.lock().people().count();
+            self.own.tell(name, &definition, people).await;
+        }
         let is_made = self.made.contains(name) && self.is_listed;
         if !self.open.contains_key(&key) {
             if !is_used(&room) && !is_made {
@@ -205,72 +260,13 @@ impl Spanning {
     }
 
     async fn open(&mut self, key: &HomeKey, room: Arc<Room>) {
-        let spanned = Spanned::new(room, self.port.clone(), self.media.clone());
+        let mut spanned = Spanned::new(room, self.port.clone(), self.media.clone());
+        // Its name may have been claimed before.
+        if let Some(place) = self.names.take(key) {
+            spanned.at_home(place);
+        }
         self.open.insert(key.clone(), spanned);
         self.port.open(key).await;
-    }
-
-    /// A client wants to join a room.
-    async fn visit(&mut self, visit: Visit) {
-        let Ok(key) = self.port.key(&visit.name) else {
-            return;
-        };
-        if let Some(sought) = self.sought.get_mut(&key) {
-            sought.waiting.push(visit.done);
-            return;
-        }
-        if !self.rooms.contains_key(&visit.name) {
-            if self.directory.find(&visit.name).is_some() {
-                self.list().await;
-            } else if self.port.has_home(&key).await {
-                let sought = Sought::new(visit.done, Instant::now());
-                self.sought.insert(key.clone(), sought);
-                self.port.open(&key).await;
-                return;
-            }
-        }
-        let Some(watched) = self.rooms.get(&visit.name) else {
-            return;
-        };
-        let room = watched.room.clone();
-        if !self.open.contains_key(&key) {
-            self.open(&key, room).await;
-        }
-        if let Some(spanned) = self.open.get_mut(&key) {
-            spanned.visit(visit.done, Instant::now());
-        }
-    }
-
-    /// All that other nodes have of a room that was sought is here: it is made, if one has its
-    /// definition.
-    async fn found(&mut self, key: &HomeKey) {
-        let Some(sought) = self.sought.remove(key) else {
-            return;
-        };
-        let name = key.name();
-        if let Some(definition) = sought.definition() {
-            self.adopted.insert(name.clone());
-            match self.directory.adopt(&name, definition) {
-                Ok(()) => tracing::info!(%key, "cluster: a room of another node is here, too"),
-                Err(error) => tracing::warn!(%key, %error, "cluster: a room stays at its node"),
-            }
-            self.list().await;
-        }
-        let Some(room) = self.rooms.get(&name).map(|it| it.room.clone()) else {
-            self.port.release(key).await;
-            return;
-        };
-        if !self.open.contains_key(key) {
-            self.open(key, room).await;
-        }
-        for Item { node, name, value } in sought.items {
-            self.item(key, node, &name, value);
-        }
-        if let Some(spanned) = self.open.get_mut(key) {
-            spanned.home = sought.home;
-            spanned.complete();
-            spanned.visited(Instant::now());
-        }
     }
 
     /// Releases rooms that nobody uses any more.
@@ -279,7 +275,7 @@ impl Spanning {
         let open = self.open.iter();
         let made = &self.made;
         let unused = open.filter_map(|(key, spanned)| {
-            let is_unused = !is_used(&spanned.room) && !spanned.is_visited(now);
+            let is_unused = !spanned.is_used() && !spanned.is_visited(now);
             (is_unused && !made.contains(&key.name())).then(|| key.clone())
         });
         for key in unused.collect::<Vec<_>>() {
@@ -290,11 +286,22 @@ impl Spanning {
                 self.directory.destroy(&name);
             }
         }
+        self.names.release_unused(now, &self.port).await;
         let sought = self
             .sought
             .extract_if(|_, sought| sought.since + SEEK <= now);
         for (key, _) in sought.collect::<Vec<_>>() {
             self.port.release(&key).await;
+        }
+    }
+
+    /// Tells the others how many participants rooms have.
+    async fn count_people(&mut self) {
+        for name in self.own.take_changed() {
+            if let Some(watched) = self.rooms.get(&name) {
+                let people = watched.room.lock().people().count();
+                self.own.tell_people(&name, people).await;
+            }
         }
     }
 
@@ -322,138 +329,6 @@ impl Spanning {
         let sent = self.port.send(to, key, message.to_bytes().into()).await;
         if let Err(error) = sent {
             tracing::warn!(%key, %error, "cluster: a message about a room is left out");
-        }
-    }
-
-    async fn event(&mut self, event: PortEvent) {
-        match event {
-            PortEvent::Item {
-                key,
-                node,
-                item,
-                value,
-            } => {
-                if let Some(sought) = self.sought.get_mut(&key) {
-                    let name = item;
-                    sought.add(Item { node, name, value });
-                } else {
-                    self.item(&key, node, &item, value);
-                    if wanted_of(&item).is_some() {
-                        self.look(&key.name()).await;
-                    }
-                }
-            }
-            PortEvent::Home { key, place } => {
-                let is_elsewhere = matches!(
-                    place,
-                    Place::There {
-                        is_reachable: true,
-                        ..
-                    }
-                );
-                if let Some(sought) = self.sought.get_mut(&key) {
-                    sought.home = Some(place.clone());
-                }
-                if !is_elsewhere {
-                    self.found(&key).await;
-                }
-                if let Some(spanned) = self.open.get_mut(&key) {
-                    spanned.at_home(place);
-                }
-            }
-            PortEvent::Complete { key } => {
-                self.found(&key).await;
-                if let Some(spanned) = self.open.get_mut(&key) {
-                    spanned.complete();
-                }
-            }
-            PortEvent::Ended { key } => {
-                self.sought.remove(&key);
-                if let Some(mut spanned) = self.open.remove(&key) {
-                    spanned.end(&self.port);
-                    self.directory.destroy(&key.name());
-                }
-            }
-            PortEvent::Message { key, from, body } => self.message(&key, &from, &body),
-            // Their items are told, and taken back, by themselves.
-            PortEvent::Resumed { .. } | PortEvent::Lost { .. } => {}
-            PortEvent::Linked { node } => {
-                for spanned in self.open.values_mut() {
-                    spanned.theirs.linked(&node);
-                }
-            }
-            PortEvent::Wanted { source, demand } => {
-                for spanned in self.open.values() {
-                    if let Some((id, mid)) = spanned.ours.stream_of(source) {
-                        let mut state = spanned.room.lock();
-                        state.set_far_layer(id, *mid, demand.top());
-                        return;
-                    }
-                }
-            }
-            PortEvent::SourceEnded {
-                node,
-                source,
-                ingest,
-            } => {
-                for spanned in self.open.values() {
-                    spanned.theirs.source_ended(&node, source, ingest);
-                }
-            }
-        }
-    }
-
-    /// Takes an item of another node.
-    fn item(&mut self, key: &HomeKey, node: NodeId, item: &str, value: Option<Bytes>) {
-        let Some(spanned) = self.open.get_mut(key) else {
-            return;
-        };
-        if let Some(id) = wanted_of(item) {
-            return spanned.data.set(&id, node, value.is_some());
-        }
-        let Some(id) = person_of(item) else { return };
-        match value.as_deref().map(PersonRecord::parse).transpose() {
-            Ok(record) => spanned.theirs.set(&id, node, record),
-            Err(error) => tracing::warn!(%key, %node, %error, "cluster: skipped"),
-        }
-    }
-
-    /// Does what a client of another node has asked for. That node has checked its rights.
-    fn message(&self, key: &HomeKey, from: &NodeId, body: &[u8]) {
-        let (Some(spanned), Some(message)) = (self.open.get(key), RoomMessage::parse(body)) else {
-            return;
-        };
-        let is_ours = |state: &State, id: &PersonId| {
-            state
-                .person(id)
-                .is_some_and(|person| !person.is_elsewhere())
-        };
-        match message {
-            RoomMessage::Kick { id } => {
-                let id = PersonId::from(id);
-                let mut state = spanned.room.lock();
-                if is_ours(&state, &id) {
-                    tracing::info!(%key, %id, node = %from, "cluster: kicked by another node");
-                    // It is there.
-                    let _ = state.kick(&id, None);
-                }
-            }
-            RoomMessage::Moderate { id, mid, mute } => {
-                let id = PersonId::from(id);
-                let mut state = spanned.room.lock();
-                if is_ours(&state, &id) {
-                    // The stream may be gone meanwhile.
-                    let _ = state.moderate(&id, &mid, mute);
-                }
-            }
-            RoomMessage::Data { id, text, bytes } => {
-                if let Some(payload) = payload(text, bytes) {
-                    let id = PersonId::from(id);
-                    spanned.room.lock().send_far_data(&id, &payload);
-                }
-            }
-            RoomMessage::Destroy => self.directory.destroy(&key.name()),
-            RoomMessage::Later => {}
         }
     }
 }

@@ -131,6 +131,8 @@ impl Ours {
         PersonRecord {
             display: person.profile.display.clone(),
             metadata: person.profile.metadata.clone(),
+            note: person.note().map(|note| note.as_ref().to_owned()),
+            connecting: publication.is_none() && state.publication(id).is_some(),
             publication,
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Later versions may add members, which earlier ones skip.
 
+use std::sync::Arc;
+
 use portunus_relay::Offer;
 use portunus_room::{ExtensionIds, Profile, Stream, StreamFormat};
 use portunus_rtp::Mid;
@@ -24,6 +26,12 @@ pub(crate) struct PersonRecord {
     /// The publication, once its media is up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) publication: Option<PublicationRecord>,
+    /// What its door tells the same door at other nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    /// Whether it has begun to publish, and its media is not up yet.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) connecting: bool,
 }
 
 /// A publication whose media is up.
@@ -141,6 +149,10 @@ impl PersonRecord {
         }
     }
 
+    pub(crate) fn note(&self) -> Option<Arc<str>> {
+        self.note.as_deref().map(Arc::from)
+    }
+
     /// Returns its streams. They are empty without a publication.
     pub(crate) fn streams(&self) -> &[StreamRecord] {
         let publication = self.publication.as_ref();
@@ -253,6 +265,8 @@ mod tests {
                 e2ee: false,
                 streams: vec![StreamRecord::new(&stream, None)],
             }),
+            note: None,
+            connecting: false,
         }
     }
 

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use portunus_cluster::{NodeId, Place};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
+
+use super::gate::Waiting;
 
 /// The item with the definition of a room.
 pub(crate) const DEFINITION: &str = "room";
@@ -19,7 +20,7 @@ pub(crate) struct Sought {
     /// What other nodes have of it: whose, the name, the value.
     pub(crate) items: Vec<Item>,
     /// Clients that wait for it.
-    pub(crate) waiting: Vec<oneshot::Sender<()>>,
+    pub(crate) waiting: Vec<Waiting>,
 }
 
 /// An item of another node.
@@ -31,7 +32,7 @@ pub(crate) struct Item {
 }
 
 impl Sought {
-    pub(crate) fn new(client: oneshot::Sender<()>, now: Instant) -> Self {
+    pub(crate) fn new(client: Waiting, now: Instant) -> Self {
         Sought {
             since: now,
             home: None,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portunus_cluster::{HomeKey, Place};
+use portunus_cluster::{HomeKey, NodeId, Place, Unplaced};
 use portunus_media::MediaPlane;
-use portunus_room::Room;
-use tokio::sync::oneshot;
+use portunus_room::{Room, Unprepared};
 use tokio::time::Instant;
 
 use super::data::Data;
+use super::gate::Waiting;
 use super::ours::{Change, Ours};
 use super::sought::DEFINITION;
 use super::theirs::Theirs;
@@ -31,7 +31,7 @@ pub(crate) struct Spanned {
     /// Whether all participants of the others were shown once.
     is_complete: bool,
     /// Clients that wait for that.
-    waiting: Vec<oneshot::Sender<()>>,
+    waiting: Vec<Waiting>,
     /// When a client wanted to join it last.
     visited: Option<Instant>,
     /// The definition that the other nodes have.
@@ -111,11 +111,46 @@ impl Spanned {
     }
 
     /// A client wants to join, and waits until the participants of the others are shown.
-    pub(crate) fn visit(&mut self, done: oneshot::Sender<()>, now: Instant) {
+    pub(crate) fn visit(&mut self, done: Waiting, now: Instant) {
         self.visited(now);
-        // If all are shown, dropping `done` resolves it.
-        if !self.is_complete {
+        if let Some(refusal) = self.refusal() {
+            // The client may be gone.
+            let _ = done.send(Err(refusal));
+        } else if !self.is_complete {
+            // If all are shown, dropping `done` resolves it.
             self.waiting.push(done);
+        }
+    }
+
+    /// Returns why nobody can join: a room that is in use nowhere has to have a home first.
+    fn refusal(&self) -> Option<Unprepared> {
+        match &self.home {
+            Some(Place::Nowhere(reason @ Unplaced::NoBus)) if !self.room.lock().is_used() => {
+                Some(Unprepared::NoHome(reason.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether the room is used as far as this node has to care: its home keeps it open for
+    /// all nodes.
+    pub(crate) fn is_used(&self) -> bool {
+        let room = self.room.lock();
+        match self.home {
+            Some(Place::Here { .. }) => room.is_used(),
+            _ => room.is_used_here(),
+        }
+    }
+
+    /// Returns the home, if it is another node that can be reached.
+    pub(crate) fn far_home(&self) -> Option<&NodeId> {
+        match &self.home {
+            Some(Place::There {
+                node,
+                is_reachable: true,
+                ..
+            }) => Some(node),
+            _ => None,
         }
     }
 
@@ -127,16 +162,16 @@ impl Spanned {
 
     /// Notes where it is at home.
     pub(crate) fn at_home(&mut self, place: Place) {
-        match place {
-            // All that others have is registered here, or nobody knows of others.
-            Place::Here { .. } | Place::Nowhere(_) => self.complete(),
-            Place::There { is_reachable, .. } => {
-                if !is_reachable {
-                    self.complete();
-                }
-            }
-        }
         self.home = Some(place);
+        if let Some(refusal) = self.refusal() {
+            for client in self.waiting.drain(..) {
+                // The client may be gone.
+                let _ = client.send(Err(refusal.clone()));
+            }
+        } else if self.far_home().is_none() {
+            // All that others have is registered here, or nobody can be asked.
+            self.complete();
+        }
     }
 
     /// All participants of the others are shown.

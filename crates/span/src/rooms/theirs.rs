@@ -22,6 +22,8 @@ pub(crate) struct Theirs {
     media: MediaPlane,
     /// What the nodes say. Two may have the same id for a moment.
     records: HashMap<PersonId, BTreeMap<NodeId, PersonRecord>>,
+    /// How many participants each node has.
+    people: BTreeMap<NodeId, usize>,
     shown: HashMap<PersonId, Shown>,
     by_source: HashMap<(NodeId, SourceId), PersonId>,
     /// What the next look is to tell.
@@ -57,6 +59,7 @@ impl Theirs {
             port,
             media,
             records: HashMap::new(),
+            people: BTreeMap::new(),
             shown: HashMap::new(),
             by_source: HashMap::new(),
             untold: Vec::new(),
@@ -68,16 +71,33 @@ impl Theirs {
         let room = self.room.clone();
         let mut state = room.lock();
         // What clients of this node have done meanwhile is newer than the record.
-        self.untold = self.look(&mut state);
+        if let Some(shown) = self.shown.get_mut(id) {
+            look_at(id, shown, &state, &mut self.untold);
+        }
         let records = self.records.entry(id.clone()).or_default();
+        let count = self.people.entry(node.clone()).or_default();
         match record {
-            Some(record) => records.insert(node, record),
-            None => records.remove(&node),
-        };
+            Some(record) => {
+                let before = records.insert(node.clone(), record);
+                *count = count.saturating_add(usize::from(before.is_none()));
+            }
+            None => {
+                let before = records.remove(&node);
+                *count = count.saturating_sub(usize::from(before.is_some()));
+            }
+        }
+        if *count == 0 {
+            self.people.remove(&node);
+        }
         if records.is_empty() {
             self.records.remove(id);
         }
         self.settle(&mut state, id);
+    }
+
+    /// Returns the nodes with participants.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &NodeId> {
+        self.people.keys()
     }
 
     /// A node has a new media link: its sources are taken anew.
@@ -100,34 +120,7 @@ impl Theirs {
     pub(crate) fn look(&mut self, state: &mut State) -> Vec<(NodeId, RoomMessage)> {
         let mut messages = std::mem::take(&mut self.untold);
         for (id, shown) in &mut self.shown {
-            let person = state.person(id);
-            if !person.is_some_and(|person| person.is_elsewhere()) {
-                // A client of this node may have taken its place.
-                let is_kicked = person.is_some() || state.was_kicked(id);
-                if is_kicked && !std::mem::replace(&mut shown.is_kicked, true) {
-                    let kick = RoomMessage::Kick { id: id.to_string() };
-                    messages.push((shown.node.clone(), kick));
-                }
-                continue;
-            }
-            for record in shown.record.streams() {
-                let stream = record
-                    .mid()
-                    .and_then(|mid| state.publication(id)?.stream(mid));
-                let Some(stream) = stream else { continue };
-                let mute = stream.is_moderated();
-                let told = shown.asked.get(&stream.mid).map(|asked| asked.mute);
-                if mute != told.unwrap_or(record.moderated) {
-                    let at = Instant::now();
-                    shown.asked.insert(stream.mid, Asked { mute, at });
-                    let moderate = RoomMessage::Moderate {
-                        id: id.to_string(),
-                        mid: stream.mid.as_str().to_owned(),
-                        mute,
-                    };
-                    messages.push((shown.node.clone(), moderate));
-                }
-            }
+            look_at(id, shown, state, &mut messages);
         }
         // Those whose id was taken here.
         let waiting = self
@@ -145,6 +138,7 @@ impl Theirs {
         let room = self.room.clone();
         let mut state = room.lock();
         self.records.clear();
+        self.people.clear();
         for id in self.shown.keys().cloned().collect::<Vec<_>>() {
             self.hide(&mut state, &id);
         }
@@ -172,11 +166,13 @@ impl Theirs {
     }
 
     fn show(&mut self, state: &mut State, id: &PersonId, node: NodeId, record: PersonRecord) {
-        let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL);
+        let from = (node.as_str(), record.note());
+        let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL, from);
         if joined.is_err() {
             // It is shown once the id is free.
             return;
         }
+        state.connects_elsewhere(id, record.connecting);
         if let Some(publication) = &record.publication {
             self.publish(state, id, &node, publication, &record);
         }
@@ -192,6 +188,7 @@ impl Theirs {
 
     fn hide(&mut self, state: &mut State, id: &PersonId) {
         self.by_source.retain(|_, of| of != id);
+        state.connects_elsewhere(id, false);
         if self.shown.remove(id).is_some() {
             // It may have been kicked.
             let _ = state.leave_elsewhere(id);
@@ -216,6 +213,9 @@ impl Theirs {
                 shown.asked.remove(&mid);
             }
         }
+        state.connects_elsewhere(id, record.connecting);
+        // Before the publication, of which the doors may know more.
+        state.set_note(id, record.note());
         let pending: HashSet<Mid> = shown.asked.keys().copied().collect();
         self.by_source.retain(|_, of| of != id);
         self.note_sources(id, &node, &record);
@@ -268,6 +268,43 @@ impl Theirs {
         let offers = record.streams().iter().filter_map(|it| it.offer.as_ref());
         let sources = offers.map(|offer| ((node.clone(), offer.id), id.clone()));
         self.by_source.extend(sources);
+    }
+}
+
+/// Looks at what clients of this node have done to a participant.
+fn look_at(
+    id: &PersonId,
+    shown: &mut Shown,
+    state: &State,
+    messages: &mut Vec<(NodeId, RoomMessage)>,
+) {
+    let person = state.person(id);
+    if !person.is_some_and(|person| person.is_elsewhere()) {
+        // A client of this node may have taken its place.
+        let is_kicked = person.is_some() || state.was_kicked(id);
+        if is_kicked && !std::mem::replace(&mut shown.is_kicked, true) {
+            let kick = RoomMessage::Kick { id: id.to_string() };
+            messages.push((shown.node.clone(), kick));
+        }
+        return;
+    }
+    for record in shown.record.streams() {
+        let stream = record
+            .mid()
+            .and_then(|mid| state.publication(id)?.stream(mid));
+        let Some(stream) = stream else { continue };
+        let mute = stream.is_moderated();
+        let told = shown.asked.get(&stream.mid).map(|asked| asked.mute);
+        if mute != told.unwrap_or(record.moderated) {
+            let at = Instant::now();
+            shown.asked.insert(stream.mid, Asked { mute, at });
+            let moderate = RoomMessage::Moderate {
+                id: id.to_string(),
+                mid: stream.mid.as_str().to_owned(),
+                mute,
+            };
+            messages.push((shown.node.clone(), moderate));
+        }
     }
 }
 

@@ -10,13 +10,13 @@ use portunus_core::{
     Preparation,
 };
 use portunus_dsp::{AudioCodec, SampleRate};
-use portunus_resources::{Asker, Id};
+use portunus_resources::{Asker, FarAuthor, Id};
 use serde_json::{Map, Value};
 
 use super::admission::JoinRequest;
 use super::listener::{WISH, check_codecs};
 use super::{Answer, Attached, Place, alone};
-use crate::cluster::{ClientMedia, Entered, Entrance, FarAuthor, Stay, destroyed};
+use crate::cluster::{ClientMedia, Entered, Entrance, Stay, destroyed};
 use crate::codec::{codec_name, named_codec};
 use crate::line::Wish;
 use crate::refusal::Refusal;

@@ -12,13 +12,13 @@ use portunus_core::media::{RouteId, RouteOptions, SourceRef, TrackRef};
 use portunus_core::{ExtensionMap, Handle, HandleId, Notice, Object};
 use portunus_dsp::AudioCodec;
 use portunus_relay::{Offer, SourceDescription, SourceId};
-use portunus_resources::Id;
+use portunus_resources::{FarAuthor, Id};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::ClusterRooms;
-use super::message::{CallId, FarAuthor, FarEntry, FarMedia, FarMessage, StayId};
+use super::message::{CallId, FarEntry, FarMedia, FarMessage, StayId};
 use crate::codec::{codec_name, sdp_codec};
 use crate::refusal::Refusal;
 

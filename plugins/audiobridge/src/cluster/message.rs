@@ -2,11 +2,8 @@
 //!
 //! Later versions may add messages and members, which earlier ones skip.
 
-use std::net::{IpAddr, Ipv6Addr};
-
-use portunus_core::{ClientAddress, Right, Rights};
 use portunus_relay::Offer;
-use portunus_resources::{Asker, ClientElsewhere, Id, Maker};
+use portunus_resources::FarAuthor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -58,58 +55,6 @@ pub(crate) enum FarMessage {
     /// A message of a later version.
     #[serde(other)]
     Later,
-}
-
-/// The author of a request, as its node knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FarAuthor {
-    rights: Vec<Right>,
-    /// The address, for limits. All clients without one count as one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    address: Option<IpAddr>,
-    /// Whether it uses the Admin API.
-    #[serde(default)]
-    administers: bool,
-    /// Whether it shows a token that is signed for the room.
-    #[serde(default)]
-    is_signed: bool,
-}
-
-impl FarAuthor {
-    /// Returns the author of a request about `room`, with the token that it shows.
-    pub(crate) fn of(asker: &Asker, room: &Id, token: Option<&str>) -> Self {
-        let address = match asker.maker {
-            Maker::Client(ClientAddress::Ipv4(address)) => Some(address.into()),
-            Maker::Client(ClientAddress::Ipv6([a, b, c, d])) => {
-                Some(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
-            }
-            Maker::Client(ClientAddress::Unix | ClientAddress::Broker(_)) | Maker::Operator => None,
-        };
-        let all = Right::ALL.into_iter();
-        FarAuthor {
-            rights: all.filter(|right| asker.may(*right)).collect(),
-            address,
-            administers: asker.is_administrator(),
-            is_signed: asker.shows_signed_token(room, token),
-        }
-    }
-
-    /// Returns it as the home sees it. `is_own`: the request is about its own participation.
-    pub(crate) fn asker(&self, is_own: bool) -> Asker {
-        if self.administers {
-            return Asker::administrator();
-        }
-        let rights = self.rights.iter();
-        let rights = rights.fold(Rights::NONE, |all, right| all.and((*right).into()));
-        let address = self
-            .address
-            .map_or(ClientAddress::Unix, ClientAddress::from);
-        let client = ClientElsewhere {
-            is_signed: self.is_signed,
-            is_own,
-        };
-        Asker::elsewhere(rights, address, client)
-    }
 }
 
 /// What the node of a client has to know of its entry.
@@ -167,6 +112,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use portunus_core::sdp::CodecName;
     use portunus_relay::{SourceDescription, SourceId};
+    use portunus_resources::{Asker, Id};
     use serde_json::json;
 
     use super::*;
@@ -206,24 +152,5 @@ mod tests {
         let later = FarMessage::parse(br#"{"message":"dance","stay":1}"#).unwrap();
         assert_eq!(later, FarMessage::Later);
         assert!(FarMessage::parse(b"[]").is_err());
-    }
-
-    #[test]
-    fn an_author_has_the_same_rights_at_the_home() {
-        let address = ClientAddress::Ipv6([1, 2, 3, 4]);
-        let rights = Rights::from(Right::Record).and(Right::Forward.into());
-        let client = ClientElsewhere {
-            is_signed: false,
-            is_own: false,
-        };
-        let there = Asker::elsewhere(rights, address, client);
-        let author = FarAuthor::of(&there, &Id::Number(1), None);
-        let asker = author.asker(false);
-        assert_eq!(asker.rights, rights);
-        assert_eq!(asker.maker, Maker::Client(address));
-        assert!(!asker.is_administrator());
-        assert!(!asker.shows_signed_token(&Id::Number(1), None));
-        let author = FarAuthor::of(&Asker::administrator(), &Id::Number(1), None);
-        assert!(author.asker(false).is_administrator());
     }
 }

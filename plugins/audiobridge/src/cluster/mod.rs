@@ -22,13 +22,14 @@ use std::time::Instant;
 use portunus_core::media::SourceRef;
 use portunus_core::{LogGate, Reply};
 use portunus_relay::{Offer, SourceDescription, SourceId, Sources};
+use portunus_resources::FarAuthor;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 pub use directory::RoomRecord;
 pub(crate) use edge::{ClientMedia, Entered, Entrance, Stay, destroyed};
 pub(crate) use far_client::{FarClient, send_to_all};
-pub(crate) use message::{FarAuthor, FarEntry, FarMedia, FarMessage, StayId};
+pub(crate) use message::{FarEntry, FarMedia, FarMessage, StayId};
 
 use directory::Directory;
 use edge::Edge;

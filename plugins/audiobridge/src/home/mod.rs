@@ -3,13 +3,11 @@
 mod places;
 
 use portunus_core::{Asked, Fields, Reply};
-use portunus_resources::{Asker, RoomContent};
+use portunus_resources::{Asker, FarAuthor, RoomContent};
 use serde_json::{Map, Value};
 
 use crate::client_handle::{JoinRequest, ListenRequest, ok};
-use crate::cluster::{
-    Entering, FarAuthor, FarClient, FarEntry, FarMedia, Home, OwnRoom, RoomRecord, StayId,
-};
+use crate::cluster::{Entering, FarClient, FarEntry, FarMedia, Home, OwnRoom, RoomRecord, StayId};
 use crate::codec::codec_name;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};

@@ -1,10 +1,9 @@
 //! Requests about rooms of other nodes, which their homes answer.
 
 use portunus_core::{Asked, Fields, Later, Object, Reply};
-use portunus_resources::{Asker, Id, RoomContent};
+use portunus_resources::{Asker, FarAuthor, Id, RoomContent};
 use serde_json::Value;
 
-use crate::cluster::FarAuthor;
 use crate::requests::Management;
 use crate::shared::Shared;
 

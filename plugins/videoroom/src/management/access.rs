@@ -22,16 +22,22 @@ struct Recording {
 
 impl Shared {
     pub(super) fn allowed(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        self.rooms
-            .managed(fields, |_, door| Ok(door.allow(fields)?))
+        self.rooms.managed(fields, |_, door| {
+            let allowed = door.allow(fields)?;
+            door.is_changed();
+            Ok(allowed)
+        })
     }
 
     pub(super) fn enable_recording(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        self.managed(fields, |_, room| {
+        self.rooms.managed(fields, |_, door| {
             let Recording { record, format } = fields.read()?;
-            room.record_all(record, format)?;
+            door.conference.lock().record_all(record, format)?;
+            door.is_changed();
             let reply = Answer::from(success().with("record", record));
-            Ok(reply.recording(self.recorded(room)).reply())
+            Ok(reply
+                .recording(self.recorded(&door.conference.lock()))
+                .reply())
         })
     }
 }

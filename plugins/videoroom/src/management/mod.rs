@@ -11,7 +11,7 @@ mod target;
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, Object, Reply};
-use portunus_resources::Asker;
+use portunus_resources::{Asker, Reservation};
 use portunus_room::{Room as Conference, State};
 
 pub(crate) use forwarders::forwarder;
@@ -19,16 +19,18 @@ pub(crate) use forwarders::forwarder;
 use crate::messages::Show;
 use crate::refusal::Refusal;
 use crate::requests::Management;
-use crate::room::Door;
+use crate::room::{Door, Room};
 use crate::shared::Shared;
 
 impl Shared {
-    /// Answers the request `name` of a client, or of an administrator.
+    /// Answers the request `name` of a client, or of an administrator. `reserved` is the id of a new
+    /// room.
     pub(crate) fn manage_named(
         &self,
         name: &str,
         fields: Fields<'_>,
         asker: Asker,
+        reserved: Option<Reservation<Room>>,
     ) -> Result<Reply, Refusal> {
         let unknown = || Refusal::UnknownRequest(name.to_ascii_lowercase());
         let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
@@ -37,7 +39,7 @@ impl Shared {
         self.rooms.guarded(fields, asker.maker, || {
             let rights = self.rooms.rights(fields, asker.rights);
             let request = asked.permit(fields, rights)?;
-            self.answer(request, fields, &Asker { rights, ..asker })
+            self.answer(request, fields, &Asker { rights, ..asker }, reserved)
         })
     }
 
@@ -46,15 +48,16 @@ impl Shared {
         request: Management,
         fields: Fields<'_>,
         asker: &Asker,
+        reserved: Option<Reservation<Room>>,
     ) -> Result<Reply, Refusal> {
         let answer = match request {
-            Management::Create => return self.create(fields, asker),
+            Management::Create => return self.create(fields, asker, reserved),
             Management::Edit => return self.edit(fields, asker),
-            Management::Destroy => return Ok(self.rooms.destroy(fields, asker)?.reply()),
+            Management::Destroy => return self.destroy(fields, asker),
             Management::EnableRecording => return self.enable_recording(fields),
             Management::RtpForward => return self.rtp_forward(fields, asker),
             Management::PublishRemotely => return self.publish_remotely(fields),
-            Management::Exists => self.rooms.find(fields)?,
+            Management::Exists => self.exists(fields)?,
             Management::List => self.list(fields, asker)?,
             Management::Allowed => self.allowed(fields)?,
             Management::Kick => self.kick(fields, asker)?,

@@ -1,16 +1,25 @@
 //! Making, changing and listing rooms.
 
-use portunus_core::{Fields, Object, Reply, Right};
-use portunus_resources::{AllowedTokens, Asker, RecordedRoom, RoomContent, Taps};
-use portunus_room::State;
+use std::collections::BTreeMap;
 
+use portunus_core::{Fields, Object, Reply, Right};
+use portunus_resources::{AllowedTokens, Asker, RecordedRoom, Reservation, RoomContent, Taps};
+use portunus_room::{FarRoom, State};
+
+use crate::definition::Definition;
+use crate::directory;
 use crate::options::{OPTIONS, RoomOptions};
 use crate::refusal::Refusal;
-use crate::room::Door;
+use crate::room::{Door, Room};
 use crate::shared::Shared;
 
 impl Shared {
-    pub(super) fn create(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
+    pub(super) fn create(
+        &self,
+        fields: Fields<'_>,
+        asker: &Asker,
+        reserved: Option<Reservation<Room>>,
+    ) -> Result<Reply, Refusal> {
         self.rooms.check_admin_key(fields)?;
         let saved = self.rooms.permanent(fields)?;
         let mut options = RoomOptions::read(fields)?;
@@ -22,7 +31,10 @@ impl Shared {
         let allowed = AllowedTokens::read(fields)?;
         let wanted = self.rooms.ids().wanted(fields, "room")?;
         let maker = self.rooms.maker(asker.maker, saved.is_some());
-        let room = self.make(wanted, options, allowed, maker)?;
+        let room = match reserved {
+            Some(reserved) => self.make_reserved(reserved, options, allowed, 0),
+            None => self.make(wanted, options, allowed, maker)?,
+        };
         let recorded = |door: &Door| self.recorded(&door.conference.lock());
         Ok(self.rooms.created(&room, saved, asker, recorded).reply())
     }
@@ -42,6 +54,15 @@ impl Shared {
         Ok(edited?.reply())
     }
 
+    pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
+        let destroyed = self.rooms.destroy(fields, asker)?;
+        if let Some(others) = self.places.others() {
+            let id = self.rooms.ids().required(fields, "room")?;
+            others.destroyed(&id.to_string());
+        }
+        Ok(destroyed.reply())
+    }
+
     /// Returns the room for the check of its recordings, if it is recorded.
     pub(super) fn recorded(&self, room: &State) -> Option<RecordedRoom> {
         room.settings().recording.on.then(|| RecordedRoom {
@@ -58,22 +79,61 @@ impl Shared {
         };
         // The folder is not for everybody.
         let tells_folder = asker.may(Right::Record);
-        Ok(self.rooms.list(key, asker, |door| {
-            let options = door.options();
-            let (participants, taps) = {
-                let room = door.conference.lock();
-                (room.people().count(), taps(&room))
-            };
+        let others = self.places.others();
+        let elsewhere = others.map(|others| others.rooms()).unwrap_or_default();
+        let elsewhere: BTreeMap<&str, &FarRoom> = elsewhere
+            .iter()
+            .map(|room| (room.name.as_str(), room))
+            .collect();
+        let entry = |options: RoomOptions, participants: usize| {
             OPTIONS
                 .listed(&options)
                 .with("pin_required", options.door.access.pin.is_some())
                 .with("num_participants", participants)
-                .with_some("listening_in", taps.listed())
                 .with_some(
                     "rec_dir",
                     options.settings.recording.dir.filter(|_| tells_folder),
                 )
-        })?)
+        };
+        let own = |door: &Door| {
+            let (participants, taps) = {
+                let room = door.conference.lock();
+                (room.people().count(), taps(&room))
+            };
+            // This node may not use the room.
+            let there = elsewhere.get(door.id.to_string().as_str());
+            let there = there.map_or(0, |room| room.people);
+            entry(door.options(), participants.max(there)).with_some("listening_in", taps.listed())
+        };
+        let further = |are_private_listed: bool| {
+            let rooms = elsewhere.values();
+            let rooms = rooms.filter_map(|room| {
+                let id = directory::id(self.rooms.ids(), &room.name)?;
+                if self.rooms.exists(&id) {
+                    return None;
+                }
+                let Definition { id, options, .. } =
+                    Definition::read(&id, &room.definition).ok()?;
+                if options.door.access.is_private && !are_private_listed {
+                    return None;
+                }
+                let options = options.described(&id);
+                let listed = Object::new().with("room", id.to_json());
+                Some(listed.with_all(entry(options, room.people)).into())
+            });
+            rooms.collect()
+        };
+        Ok(self.rooms.list_with(key, asker, own, further)?)
+    }
+
+    pub(super) fn exists(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
+        let found = self.rooms.find(fields)?;
+        let id = self.rooms.ids().required(fields, "room")?;
+        let others = self.places.others();
+        match others.is_some_and(|others| others.has(&id.to_string())) {
+            true => Ok(found.with("exists", true)),
+            false => Ok(found),
+        }
     }
 }
 

@@ -56,6 +56,8 @@ struct ConfigureMembers {
     lines: Vec<LineWish>,
     #[serde(skip)]
     keeps_data: bool,
+    #[serde(skip)]
+    has_place: bool,
 }
 
 #[derive(Deserialize)]

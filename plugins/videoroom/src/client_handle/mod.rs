@@ -1,9 +1,12 @@
 //! A client's handle: its requests, and what happens to its PeerConnection.
 
-use std::sync::Arc;
+mod peer_events;
+mod preparations;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portunus_core::{
-    Asked, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle,
+    Asked, Author, Fields, Handle, HandleEvent, JsepKind, LocalJsep, Message, Object, PluginHandle,
     PluginRequest, Preparation, Reply,
 };
 use portunus_resources::{Asker, Id, Maker, RoomContent};
@@ -16,9 +19,10 @@ use serde_json::{Map, Value, json};
 use crate::client::Client;
 use crate::messages::Show;
 use crate::options::DoorOptions;
+use crate::preparation::{Entry, Prepared, named};
 use crate::refusal::Refusal;
-use crate::requests::Participation;
 use crate::requests::fields::{self, ConfigureRequest, JoinRequest};
+use crate::requests::{Management, Participation};
 use crate::room::{Door, Room};
 use crate::shared::Shared;
 
@@ -27,6 +31,8 @@ pub(crate) struct ClientHandle {
     client: Arc<Client>,
     shared: Arc<Shared>,
     role: Role,
+    /// The outcome of the work before the next request.
+    prepared: Arc<Mutex<Prepared>>,
 }
 
 /// The room that the handle is in.
@@ -53,11 +59,22 @@ impl ClientHandle {
             client: Arc::new(Client { handle, ids }),
             shared,
             role: Role::Fresh,
+            prepared: Arc::new(Mutex::new(Prepared::Nothing)),
         }
     }
 
+    fn take_prepared(&self) -> Prepared {
+        let mut prepared = lock(&self.prepared);
+        std::mem::replace(&mut *prepared, Prepared::Nothing)
+    }
+
     /// Answers by events.
-    fn request(&mut self, asked: Asked<Participation>, message: &Message) -> Result<(), Refusal> {
+    fn request(
+        &mut self,
+        asked: Asked<Participation>,
+        message: &Message,
+        prepared: &Prepared,
+    ) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let asker = Asker::client(&self.client.handle, message);
         asker.check_scope(fields, "room", false)?;
@@ -65,7 +82,7 @@ impl ClientHandle {
         shared.rooms.guarded(fields, asker.maker, || {
             let rights = shared.rooms.rights(fields, asker.rights);
             let request = asked.permit(fields, rights)?;
-            self.take(request, message, &Asker { rights, ..asker })
+            self.take(request, message, &Asker { rights, ..asker }, prepared)
         })
     }
 
@@ -74,15 +91,16 @@ impl ClientHandle {
         request: Participation,
         message: &Message,
         asker: &Asker,
+        prepared: &Prepared,
     ) -> Result<(), Refusal> {
         let joins = request.begins();
         match &self.role {
-            Role::Fresh if joins => self.join(request, message, asker),
+            Role::Fresh if joins => self.join(request, message, asker, prepared),
             Role::Fresh => Err(Refusal::JoinFirst),
             _ if joins => Err(Refusal::AlreadyJoined),
             Role::Participant(room, id) => {
                 let (room, id) = (room.clone(), id.clone());
-                self.participant(&room, &id, request, message, asker)
+                self.participant(&room, &id, request, (message, asker), prepared)
             }
             Role::Subscriber(room) => {
                 let conference = room.conference.clone();
@@ -97,6 +115,7 @@ impl ClientHandle {
         request: Participation,
         message: &Message,
         asker: &Asker,
+        prepared: &Prepared,
     ) -> Result<(), Refusal> {
         let fields = Fields(&message.body);
         let ids = self.shared.rooms.ids();
@@ -110,7 +129,14 @@ impl ClientHandle {
         if state.is_destroyed() {
             return Err(Refusal::NoSuchRoom(room.id.clone()));
         }
-        let by_secret = door.admit(asker, fields)?;
+        let entry = match prepared {
+            Prepared::Entered(entry) => Some(entry),
+            _ => None,
+        };
+        let by_secret = match entry {
+            Some(entry) => door.take_entry(entry, asker, fields)?,
+            None => door.admit(asker, fields)?,
+        };
         let (client, key) = (self.client.clone(), self.client.key());
         let (jsep, is_watch) = (message.jsep.as_ref(), request == Participation::Watch);
         self.role = if is_watch {
@@ -121,8 +147,9 @@ impl ClientHandle {
         } else {
             match fields.required_string("ptype")? {
                 "publisher" => {
+                    let admission = Admission { by_secret, entry };
                     let joined =
-                        self.join_publisher(&mut state, &door, request, by_secret, message, asker);
+                        self.join_publisher(&mut state, &door, request, admission, message, asker);
                     let id = joined?;
                     Role::Participant(place, id)
                 }
@@ -149,26 +176,36 @@ impl ClientHandle {
         Ok(())
     }
 
-    /// Joins as a publisher. `by_secret` means that a token of the room's list is not needed.
-    /// Returns the id.
+    /// Joins as a publisher. Returns the id.
     fn join_publisher(
         &self,
         state: &mut State,
         door: &Door,
         request: Participation,
-        by_secret: bool,
+        admission: Admission<'_>,
         message: &Message,
         asker: &Asker,
     ) -> Result<PersonId, Refusal> {
         let (fields, ids) = (Fields(&message.body), self.shared.rooms.ids());
-        let id = fields::wanted_id(fields, ids)?;
+        let Admission { by_secret, entry } = admission;
+        let given = entry.and_then(|entry| entry.id.clone());
+        let id = match &given {
+            Some(_) => given.clone(),
+            None => fields::wanted_id(fields, ids)?,
+        };
         let joining: JoinRequest<'_> = fields.read()?;
         let configure = match request {
-            Participation::JoinAndConfigure => Some(ConfigureRequest::read(fields, asker.rights)?),
+            Participation::JoinAndConfigure => {
+                let mut configure = ConfigureRequest::read(fields, asker.rights)?;
+                configure.configure.has_place = given.is_some();
+                Some(configure)
+            }
             _ => None,
         };
-        if !by_secret {
-            door.allowed.check(joining.token)?;
+        match &given {
+            Some(id) => state.yield_id(id),
+            None if by_secret => {}
+            None => door.allowed.check(joining.token)?,
         }
         let id = id.unwrap_or_else(|| fields::free_id(state, ids));
         let join = Join {
@@ -250,8 +287,8 @@ impl ClientHandle {
         place: &Place,
         id: &PersonId,
         request: Participation,
-        message: &Message,
-        asker: &Asker,
+        (message, asker): (&Message, &Asker),
+        prepared: &Prepared,
     ) -> Result<(), Refusal> {
         let options = place.room.lock().options.clone();
         let mut state = place.conference.lock();
@@ -262,7 +299,8 @@ impl ClientHandle {
                 if request == Participation::Publish && publishes {
                     return Err(Refusal::AlreadyPublished);
                 }
-                let configure = ConfigureRequest::read(Fields(&message.body), asker.rights)?;
+                let mut configure = ConfigureRequest::read(Fields(&message.body), asker.rights)?;
+                configure.configure.has_place = matches!(prepared, Prepared::Place);
                 let room_id = &place.room.id;
                 let (configured, agreed) =
                     self.configure(&mut state, room_id, &options, id, configure, message)?;
@@ -414,17 +452,23 @@ impl ClientHandle {
 }
 
 impl PluginHandle for ClientHandle {
-    fn prepare(&self, body: &Map<String, Value>) -> Option<Preparation> {
+    fn prepare_for(&self, body: &Map<String, Value>, author: &Author) -> Option<Preparation> {
         let fields = Fields(body);
-        let name = fields.required_string("request").ok()?;
-        let begins = Asked::<Participation>::named(name).is_some_and(Asked::begins);
-        // Who is in the room is the answer, or is named.
-        let names = ["listparticipants", "kick", "moderate"].contains(&name);
-        if !begins && !names {
-            return None;
-        }
-        let room = self.shared.rooms.ids().required(fields, "room").ok()?;
-        self.shared.places.prepare(&room.to_string())
+        let asker = Asker::author(&self.client.handle, author);
+        let work = match (named::<Management>(body), named::<Participation>(body)) {
+            (Some(request), _) => self.shared.prepare_management(request, fields, &asker),
+            (None, Some(request)) => self.prepare_participation(request, fields, author, &asker),
+            (None, None) => None,
+        };
+        let (work, prepared) = (work?, self.prepared.clone());
+        Some(Box::pin(async move {
+            let outcome = work.await;
+            *lock(&prepared) = outcome;
+        }))
+    }
+
+    fn abandon(&mut self) {
+        drop(self.take_prepared());
     }
 
     fn message(&mut self, message: Message) -> Reply {
@@ -472,94 +516,46 @@ impl PluginHandle for ClientHandle {
 }
 
 impl ClientHandle {
-    fn participant_event(&self, conference: &Arc<Conference>, id: &PersonId, event: HandleEvent) {
-        let mut state = conference.lock();
-        if state.publishes(id, self.client.key()).is_err() {
-            return;
-        }
-        match event {
-            HandleEvent::Up => {
-                if state.media_up(id) {
-                    state.announce(id, conference);
-                }
-            }
-            HandleEvent::SlowLink {
-                from_client: true, ..
-            } => {
-                let bitrate = state.person(id).map(|person| person.settings.bitrate);
-                let event = Object::new()
-                    .with("videoroom", "slow_link")
-                    .with_some("current-bitrate", bitrate);
-                self.client.handle.push(None, event, None);
-            }
-            HandleEvent::Talking {
-                mid,
-                talking,
-                average,
-            } => state.heard(id, mid, talking, average),
-            HandleEvent::Speech { mid, activity } => state.speech(id, mid, activity),
-            // A PeerConnection that was not negotiated has no publication.
-            HandleEvent::Hangup(_) => drop(state.media_ended(id)),
-            HandleEvent::SlowLink { .. }
-            | HandleEvent::Media { .. }
-            | HandleEvent::Layer { .. }
-            | HandleEvent::Paused { .. }
-            | HandleEvent::Remb(_)
-            // Nobody has subscribed to the data.
-            | HandleEvent::Data(_)
-            | HandleEvent::DataChannel { .. } => {}
-        }
-    }
-
-    fn subscriber_event(&self, conference: &Conference, event: HandleEvent) {
-        let key = self.client.key();
-        match event {
-            HandleEvent::Layer {
-                route,
-                layer,
-                reason,
-            } => conference.lock().layer_changed(key, route, layer, reason),
-            HandleEvent::SlowLink {
-                from_client: false, ..
-            } => {
-                let event = json!({ "videoroom": "slow_link" });
-                self.client.handle.push(None, event, None);
-            }
-            HandleEvent::Up => {
-                let state = conference.lock();
-                if state.subscriber(key).is_some() {
-                    let show = self.show(&state);
-                    let subscribed = || show.event_of("subscribed").into();
-                    self.client.handle.notify(subscribed);
-                }
-            }
-            HandleEvent::Hangup(_) => conference.lock().subscriber_hung_up(key),
-            HandleEvent::Talking { .. }
-            | HandleEvent::Speech { .. }
-            | HandleEvent::Paused { .. }
-            | HandleEvent::SlowLink { .. }
-            | HandleEvent::Media { .. }
-            | HandleEvent::Remb(_)
-            | HandleEvent::Data(_)
-            | HandleEvent::DataChannel { .. } => {}
-        }
-    }
-
     fn reply(&mut self, message: &Message) -> Reply {
         let name = match Fields(&message.body).required_string("request") {
             Ok(name) => name,
             Err(error) => return refuse(&error.into()),
         };
+        let prepared = self.take_prepared();
         if let Some(asked) = Asked::<Participation>::named(name) {
-            if let Err(refusal) = self.request(asked, message) {
-                self.push(message, refusal.to_json(), None);
+            let outcome = match prepared {
+                Prepared::Answer(answer) => Err(answer),
+                prepared => self
+                    .request(asked, message, &prepared)
+                    .map_err(|refusal| refusal.to_json()),
+            };
+            if let Err(answer) = outcome {
+                self.push(message, answer, None);
             }
             return Reply::Ack(None);
         }
+        let reserved = match prepared {
+            Prepared::Answer(answer) => return Reply::Success(answer),
+            prepared => prepared.reservation(),
+        };
         let asker = Asker::client(&self.client.handle, message);
-        let reply = self.shared.manage_named(name, Fields(&message.body), asker);
+        let fields = Fields(&message.body);
+        let reply = self.shared.manage_named(name, fields, asker, reserved);
         reply.unwrap_or_else(|refusal| refuse(&refusal))
     }
+}
+
+/// How a client was let in.
+#[derive(Clone, Copy)]
+struct Admission<'a> {
+    /// It has shown the room's secret, so a token of the room's list is not needed.
+    by_secret: bool,
+    /// What the home of the room has decided, if that is another node.
+    entry: Option<&'a Entry>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn refuse(refusal: &Refusal) -> Reply {

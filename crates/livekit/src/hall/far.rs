@@ -1,0 +1,159 @@
+//! Messages between the parts of this door at the nodes of a cluster, in protobuf. Later versions may
+//! add some, which earlier ones skip.
+
+use livekit_protocol as lk;
+use prost::Message;
+use tokio::time::Instant;
+
+use super::data::{LOSSY, MAX_PACKET, RELIABLE};
+use super::{Hall, Packet};
+
+/// The bytes that a sender adds to a packet: its identity and its session, twice.
+const SIGNATURE: usize = 2_048;
+
+/// A message about a room.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FarMessage {
+    #[prost(oneof = "FarContent", tags = "1, 2, 3, 4")]
+    content: Option<FarContent>,
+}
+
+/// The content of a message.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(crate) enum FarContent {
+    /// A data packet for participants.
+    #[prost(message, tag = "1")]
+    Data(FarPacket),
+    /// A service changes a participant.
+    #[prost(message, tag = "2")]
+    Change(lk::UpdateParticipantRequest),
+    /// A service mutes or unmutes a track.
+    #[prost(message, tag = "3")]
+    Mute(lk::MuteRoomTrackRequest),
+    /// A service changes the metadata of the room.
+    #[prost(message, tag = "4")]
+    Metadata(lk::UpdateRoomMetadataRequest),
+}
+
+/// A data packet with its sender.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FarPacket {
+    /// The data channel.
+    #[prost(string, tag = "1")]
+    label: String,
+    /// The session that sent it. Empty for a server.
+    #[prost(string, tag = "2")]
+    from: String,
+    /// Its number among those of the sender.
+    #[prost(uint32, tag = "3")]
+    sequence: u32,
+    /// The identities that it is for. Empty means all.
+    #[prost(string, repeated, tag = "4")]
+    to: Vec<String>,
+    #[prost(bytes = "vec", tag = "5")]
+    bytes: Vec<u8>,
+}
+
+impl FarMessage {
+    /// Reads a message. Returns `None` if it is malformed, or of a later version.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<FarContent> {
+        FarMessage::decode(bytes).ok()?.content
+    }
+}
+
+impl Hall {
+    /// Tells this door at other nodes something, if there are any.
+    pub(crate) fn tell_nodes(&self, content: FarContent) {
+        if let Some(others) = self.rooms.others() {
+            let content = Some(content);
+            others.tell(&self.name, FarMessage { content }.encode_to_vec());
+        }
+    }
+
+    /// Sends a packet to participants at other nodes. `is_here`: all that it names are at this one.
+    pub(crate) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
+        if is_here && !packet.to.is_empty() || self.rooms.others().is_none() {
+            return;
+        }
+        self.tell_nodes(FarContent::Data(FarPacket {
+            label: label.to_owned(),
+            from: packet.from.clone(),
+            sequence: packet.sequence,
+            to: packet.to.clone(),
+            bytes: packet.bytes.to_vec(),
+        }));
+    }
+
+    /// Takes what another node tells.
+    pub(crate) fn take(&self, content: FarContent) {
+        match content {
+            FarContent::Data(packet) => self.take_packet(packet),
+            FarContent::Change(request) => {
+                let id = self.id_of(&request.identity);
+                if self.people().has_client(&id) {
+                    // It may have left meanwhile.
+                    let _ = self.change(request);
+                }
+            }
+            FarContent::Mute(request) => {
+                let id = self.id_of(&request.identity);
+                if self.people().has_client(&id) {
+                    // As above.
+                    let _ = self.mute(&id, &request.track_sid, request.muted);
+                }
+            }
+            FarContent::Metadata(request) => drop(self.set_metadata(request.metadata)),
+        }
+    }
+
+    fn take_packet(&self, packet: FarPacket) {
+        let FarPacket {
+            label,
+            from,
+            sequence,
+            to,
+            bytes,
+        } = packet;
+        let is_known = label == RELIABLE || label == LOSSY;
+        if !is_known || bytes.len() > MAX_PACKET + SIGNATURE {
+            return;
+        }
+        let packet = Packet {
+            at: Instant::now(),
+            from,
+            sequence,
+            to,
+            bytes: bytes.into(),
+        };
+        let targets: Vec<_> = {
+            let people = self.people();
+            let members = people.members();
+            let targets = members.filter(|it| packet.is_for(&it.identity, &it.sid));
+            targets.cloned().collect()
+        };
+        self.deliver(&label, packet, &targets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_the_same_when_it_was_written_and_read() {
+        let content = FarContent::Data(FarPacket {
+            label: RELIABLE.to_owned(),
+            from: "PA_1".to_owned(),
+            sequence: 7,
+            to: vec!["bo".to_owned()],
+            bytes: vec![1, 2],
+        });
+        let message = FarMessage {
+            content: Some(content.clone()),
+        };
+        assert_eq!(FarMessage::parse(&message.encode_to_vec()), Some(content));
+        // One of a later version has no content that this one knows.
+        assert_eq!(FarMessage::parse(&[0x7a, 0x01, 0x00]), None);
+        assert_eq!(FarMessage::parse(&[0xff]), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! The rooms that the nodes have, whether somebody uses them or not: each node tells the others of its
+//! own by the items of one directory.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use portunus_cluster::{HomeKey, NodeId};
+use portunus_room::FarRoom;
+use serde::{Deserialize, Serialize};
+
+use crate::{Port, PortError};
+
+/// The name of the directory.
+const NAME: &str = "rooms";
+/// The item that says that a node decides about its rooms for others. No room has this name.
+const DECIDES: &str = "\u{0}decides";
+/// The longest name of a room that other nodes can list, in bytes.
+const MAX_NAME: usize = 512;
+/// The most rooms of a node that are listed.
+const MAX_ROOMS: usize = 10_000;
+
+/// What a node says of a room of its own. Later versions may add members, which earlier ones skip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ListedRoom {
+    /// The definition, as the keeper of rooms writes it.
+    #[serde(with = "text")]
+    pub(crate) definition: Arc<str>,
+    /// The number of participants that the node knows of.
+    #[serde(default)]
+    pub(crate) people: usize,
+}
+
+/// A text that is shared.
+mod text {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+        String::deserialize(from).map(Arc::from)
+    }
+}
+
+impl ListedRoom {
+    /// Reads the value of an item. Returns `None` if it is malformed.
+    pub(crate) fn parse(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice(value).ok()
+    }
+
+    /// Returns the value of the item.
+    pub(crate) fn to_value(&self) -> Vec<u8> {
+        // The type has no maps, so this cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+/// The rooms of the other nodes; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    rooms: Arc<Mutex<ByName>>,
+    /// The nodes that decide about their rooms. Those of earlier versions do not.
+    deciding: Arc<Mutex<BTreeSet<NodeId>>>,
+}
+
+type ByName = BTreeMap<String, BTreeMap<NodeId, ListedRoom>>;
+
+impl Listing {
+    fn by_name(&self) -> MutexGuard<'_, ByName> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deciding(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an item of a node, or (`None`) that it is gone. Returns the room if it is one of a room.
+    pub(crate) fn take(
+        &self,
+        item: &str,
+        node: &NodeId,
+        value: Option<&Bytes>,
+    ) -> Option<ListedRoom> {
+        if item == DECIDES {
+            match value {
+                Some(_) => self.deciding().insert(node.clone()),
+                None => self.deciding().remove(node),
+            };
+            return None;
+        }
+        let room = value.and_then(|value| ListedRoom::parse(value));
+        self.set(item, node, room.clone());
+        room
+    }
+
+    /// Returns whether a node decides about its rooms for others.
+    pub(crate) fn decides(&self, node: &NodeId) -> bool {
+        self.deciding().contains(node)
+    }
+
+    /// Takes what a node says of a room of its own, or (`None`) that it has the room no longer.
+    fn set(&self, name: &str, node: &NodeId, room: Option<ListedRoom>) {
+        let mut by_name = self.by_name();
+        match room {
+            Some(room) => {
+                let nodes = by_name.entry(name.to_owned()).or_default();
+                nodes.insert(node.clone(), room);
+            }
+            None => {
+                let Some(nodes) = by_name.get_mut(name) else {
+                    return;
+                };
+                nodes.remove(node);
+                if nodes.is_empty() {
+                    by_name.remove(name);
+                }
+            }
+        }
+    }
+
+    /// Returns the node that comes first of those that have a room.
+    pub(crate) fn keeper(&self, name: &str) -> Option<NodeId> {
+        let by_name = self.by_name();
+        let (node, _) = by_name.get(name)?.first_key_value()?;
+        Some(node.clone())
+    }
+
+    /// Returns all nodes that have a room.
+    pub(crate) fn keepers(&self, name: &str) -> Vec<NodeId> {
+        let by_name = self.by_name();
+        let nodes = by_name.get(name).into_iter().flatten();
+        nodes.map(|(node, _)| node.clone()).collect()
+    }
+
+    /// Returns all definitions of a room. The keeper of rooms knows which is the latest.
+    pub(crate) fn definitions(&self, name: &str) -> Vec<Arc<str>> {
+        let by_name = self.by_name();
+        let rooms = by_name.get(name).into_iter().flatten();
+        rooms.map(|(_, room)| room.definition.clone()).collect()
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name().contains_key(name)
+    }
+
+    /// Returns the rooms of all other nodes, each once.
+    pub(crate) fn rooms(&self) -> Vec<FarRoom> {
+        let by_name = self.by_name();
+        let rooms = by_name.iter().filter_map(|(name, nodes)| {
+            let (_, first) = nodes.first_key_value()?;
+            let people = nodes.values().map(|room| room.people).max();
+            Some(FarRoom {
+                name: name.clone(),
+                definition: first.definition.clone(),
+                people: people.unwrap_or_default(),
+            })
+        });
+        rooms.collect()
+    }
+}
+
+/// The rooms of this node, as the others know them.
+#[derive(Debug)]
+pub(crate) struct OwnRooms {
+    port: Port,
+    key: Option<HomeKey>,
+    told: HashMap<String, ListedRoom>,
+    /// The rooms whose number of participants may have changed.
+    changed: HashSet<String>,
+}
+
+impl OwnRooms {
+    /// Opens the directory.
+    pub(crate) async fn open(port: Port) -> Self {
+        // The name is valid.
+        let key = port.key(NAME).ok();
+        let mut own = OwnRooms {
+            port,
+            key,
+            told: HashMap::new(),
+            changed: HashSet::new(),
+        };
+        own.reopen().await;
+        own
+    }
+
+    /// Opens the directory anew, as it has ended. It has to be told of all rooms.
+    pub(crate) async fn reopen(&mut self) {
+        self.told.clear();
+        if let Some(key) = &self.key {
+            self.port.open(key).await;
+            // It is short.
+            let _ = self.port.set(key, DECIDES, Bytes::new()).await;
+        }
+    }
+
+    /// Tells the others of a room: at once if it is defined otherwise than before.
+    pub(crate) async fn tell(&mut self, name: &str, definition: &str, people: usize) {
+        let before = self.told.get(name);
+        let is_same = before.is_some_and(|before| *before.definition == *definition);
+        match before {
+            Some(before) if is_same && before.people == people => {}
+            Some(_) if is_same => drop(self.changed.insert(name.to_owned())),
+            _ => {
+                let definition = definition.into();
+                self.set(name, ListedRoom { definition, people }).await;
+            }
+        }
+    }
+
+    /// Returns the rooms whose number of participants is to be told.
+    pub(crate) fn take_changed(&mut self) -> HashSet<String> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Tells the others how many participants a room has.
+    pub(crate) async fn tell_people(&mut self, name: &str, people: usize) {
+        let before = self.told.get(name).filter(|it| it.people != people);
+        if let Some(before) = before.cloned() {
+            self.set(name, ListedRoom { people, ..before }).await;
+        }
+    }
+
+    /// The room is gone.
+    pub(crate) async fn remove(&mut self, name: &str) {
+        if self.told.remove(name).is_some()
+            && let Some(key) = &self.key
+        {
+            self.port.remove(key, name).await;
+        }
+    }
+
+    /// Returns the names of the rooms that were told of.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.told.keys().cloned().collect()
+    }
+
+    async fn set(&mut self, name: &str, room: ListedRoom) {
+        let Some(key) = &self.key else { return };
+        let is_new = !self.told.contains_key(name);
+        if name.len() > MAX_NAME || is_new && self.told.len() >= MAX_ROOMS {
+            return;
+        }
+        match self.port.set(key, name, room.to_value().into()).await {
+            Ok(()) => {}
+            Err(error @ PortError::Long(_)) => {
+                tracing::warn!(name, %error, "cluster: a room is not listed at other nodes");
+                self.port.remove(key, name).await;
+            }
+        }
+        self.told.insert(name.to_owned(), room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    use super::*;
+
+    fn room(people: usize) -> ListedRoom {
+        ListedRoom {
+            definition: "{}".into(),
+            people,
+        }
+    }
+
+    #[test]
+    fn a_room_of_two_nodes_is_listed_once_as_long_as_one_has_it() {
+        let listing = Listing::default();
+        let [a, b] = ["a", "b"].map(|name| NodeId::new(name).unwrap());
+        listing.set("hall", &b, Some(room(2)));
+        listing.set("hall", &a, Some(room(1)));
+        assert_eq!(listing.keeper("hall"), Some(a.clone()));
+        assert_eq!(listing.rooms().len(), 1);
+        assert_eq!(listing.rooms().first().unwrap().people, 2);
+        listing.set("hall", &a, None);
+        assert_eq!(listing.keepers("hall"), std::slice::from_ref(&b));
+        listing.set("hall", &b, None);
+        assert!(!listing.decides(&a));
+        assert_eq!(listing.take(DECIDES, &a, Some(&Bytes::new())), None);
+        assert!(listing.decides(&a) && !listing.decides(&b));
+        assert!(!listing.has("hall") && listing.rooms().is_empty());
+    }
+
+    #[test]
+    fn an_item_is_the_same_when_it_was_written_and_read() {
+        assert_eq!(ListedRoom::parse(&room(7).to_value()), Some(room(7)));
+        let later = br#"{ "definition": "{}", "later": 1 }"#;
+        assert_eq!(ListedRoom::parse(later), Some(room(0)));
+        assert_eq!(ListedRoom::parse(b"[]"), None);
+    }
+}
