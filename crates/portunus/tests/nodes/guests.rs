@@ -131,6 +131,20 @@ impl Guest {
         guest
     }
 
+    /// The same, once the node knows the participant.
+    pub async fn viewer_soon(api: &str, room: u64, feed: u64) -> Self {
+        let (mut looker, begin) = (Guest::idle(api).await, Instant::now());
+        loop {
+            let listed = looker.ask(json!({ "request": "listparticipants", "room": room }));
+            let mut participants = listed["participants"].as_array().into_iter().flatten();
+            if participants.any(|it| it["id"] == feed && it["publisher"] == true) {
+                return Guest::viewer(api, room, feed).await;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{listed}");
+            looker.peer.run_for(Duration::from_millis(50)).await;
+        }
+    }
+
     pub fn send(&self, body: Value, jsep: Option<(&str, &str)>) {
         let mut message = json!({ "janus": "message", "transaction": "m", "body": body });
         if let Some((kind, sdp)) = jsep {
