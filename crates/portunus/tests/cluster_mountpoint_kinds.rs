@@ -99,6 +99,16 @@ async fn sees(peer: &mut Peer, media: usize) -> u8 {
     of_media(peer).last().copied().unwrap()
 }
 
+fn publishing() -> Description {
+    let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
+    video.add_codec(CodecName::Vp8, None, None);
+    video.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::Rid, 2)];
+    Description::offer(OfferOptions {
+        media: vec![video],
+        ..OfferOptions::default()
+    })
+}
+
 /// Publishes VP8 in three encodings.
 struct Publisher {
     handle: String,
@@ -112,13 +122,7 @@ impl Publisher {
         let handle = attach(node.api());
         let events = Events::of(&handle);
         let mut peer = Peer::offering().await;
-        let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
-        video.add_codec(CodecName::Vp8, None, None);
-        video.extensions = vec![(ExtensionKind::Mid, 1), (ExtensionKind::Rid, 2)];
-        let offer = peer.offer(Description::offer(OfferOptions {
-            media: vec![video],
-            ..OfferOptions::default()
-        }));
+        let offer = peer.offer(publishing());
         let offer = with_rids(&offer, "0", &ENCODINGS.map(|(rid, _)| rid));
         let publish = json!({ "request": "publish", "id": id });
         send(&handle, publish, Some(("offer", &offer)));
@@ -208,12 +212,7 @@ async fn simulcast_of_a_publisher_is_watched_at_another_node_in_each_layer() {
     // Publishers go to the node that has it.
     let elsewhere = attach(b.api());
     let refused = Events::of(&elsewhere);
-    let offer = Peer::offering()
-        .await
-        .offer(Description::offer(OfferOptions {
-            media: vec![MediaOffer::new(Kind::Video, Direction::SendOnly)],
-            ..OfferOptions::default()
-        }));
+    let offer = Peer::offering().await.offer(publishing());
     let publish = json!({ "request": "publish", "id": 21 });
     send(&elsewhere, publish, Some(("offer", &offer)));
     let refused = refused.until(|event| event["janus"] == "event");

@@ -58,7 +58,7 @@ request_route {
 struct Kamailio {
     process: Child,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Kamailio {
@@ -76,6 +76,7 @@ impl Kamailio {
             "rr",
             "pv",
             "siputils",
+            "textops",
             "auth",
             "usrloc",
             "registrar",
@@ -91,7 +92,7 @@ impl Kamailio {
         let path = folder.path().join("kamailio.cfg");
         std::fs::write(&path, config).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let process = Command::new(PROGRAM)
+        let mut process = Command::new(PROGRAM)
             .args(["-DD", "-E", "-m", "32", "-M", "4", "-f"])
             .arg(&path)
             .arg("-Y")
@@ -107,13 +108,17 @@ impl Kamailio {
         // Its socket is there once nobody else can have the port.
         let begin = Instant::now();
         while UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            assert!(begin.elapsed() < PATIENCE, "Kamailio does not start");
+            let ended = process.try_wait().unwrap();
+            assert!(
+                ended.is_none() && begin.elapsed() < PATIENCE,
+                "Kamailio does not start"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
         Some(Kamailio {
             process,
             port,
-            _folder: folder,
+            folder,
         })
     }
 }
@@ -124,6 +129,10 @@ impl Drop for Kamailio {
         let group = format!("-{}", self.process.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.process.wait();
+        if std::thread::panicking() {
+            let log = self.folder.path().join("log");
+            println!("{}", std::fs::read_to_string(log).unwrap_or_default());
+        }
     }
 }
 
@@ -152,7 +161,7 @@ impl Page {
     fn registered(api: &str, name: &str, registrar: u16) -> Self {
         let handle = attach_to(api, PACKAGE);
         let events = Events::of(&handle);
-        let mut page = Page {
+        let page = Page {
             handle,
             events,
             peer: None,
@@ -191,6 +200,11 @@ impl Page {
         self.peer = Some(peer);
         let call = json!({ "request": "call", "uri": format!("sip:{name}@portunus.test") });
         self.send(call, Some(("offer", &offer)));
+        let calling = self.events.until(|event| event["janus"] == "event");
+        assert_eq!(result(&calling)["event"], "calling", "{calling}");
+        let next = self.events.until(|event| event["janus"] == "event");
+        let name = result(&next)["event"].as_str().unwrap_or_default();
+        assert!(["ringing", "proceeding"].contains(&name), "{next}");
     }
 
     /// Waits for the end of its call. Returns code and reason.

@@ -1,8 +1,9 @@
 //! The certificates of a cluster: its authority, the nodes' certificates, and invitations.
 //!
 //! A folder holds `ca.pem`, `node.pem`, `node.key`, the list of revoked certificates in
-//! `revoked.json`, and the inviting node in `issuer`. That of the node where the cluster was made also
-//! holds `ca.key`, the open invitations in `invitations`, and in `issued` a line for each certificate.
+//! `revoked.json`, and the inviting node in `issuer`. That of the node where the cluster was made
+//! also holds `ca.key`, the open invitations in `invitations`, and in `issued` a line for each
+//! certificate.
 
 mod invitation;
 mod issue;

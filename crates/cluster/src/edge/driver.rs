@@ -460,7 +460,8 @@ impl Driver {
         }
     }
 
-    /// Closes the links of nodes whose certificate is revoked, and passes the list on. `from` has it.
+    /// Closes the links of nodes whose certificate is revoked, and passes the list on, but not to
+    /// `from`, which has it.
     fn enforce(&mut self, from: Option<&NodeId>) {
         let revoked = self.revocations.in_force();
         let wires = self.wires.iter();

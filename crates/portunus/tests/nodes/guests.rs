@@ -170,6 +170,12 @@ impl Guest {
         self.events.until(holds)
     }
 
+    /// Waits until it is told that its PeerConnection is over.
+    #[track_caller]
+    pub fn hung_up(&mut self) {
+        self.until_event(|event| event["janus"] == "hangup");
+    }
+
     /// Returns the data of the plugin that has come and was not taken.
     pub fn untold(&mut self) -> Vec<Value> {
         let events = self.events.come();
