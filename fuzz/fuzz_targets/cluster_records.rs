@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use portunus_cluster::testing::{read_home, read_node};
+use portunus_cluster::testing::{read_home, read_node, read_revocations};
 use portunus_cluster::{HomeKey, Invitation};
 
 // What was read is the same when it is written and read again. The load is left out: not each
@@ -14,6 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(home) = read_home(bytes) {
         assert_eq!(read_home(&home.to_value()), Ok(home));
     }
+    assert!(!read_revocations(bytes), "nobody else signs for the authority");
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };

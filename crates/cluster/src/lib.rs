@@ -28,11 +28,11 @@ mod status;
 pub mod testing;
 mod wire;
 
-pub use authority::{AuthorityError, Folder, Identity, Invitation};
+pub use authority::{AuthorityError, Folder, Identity, Invitation, RevocationError};
 pub use bus::{Bucket, BusEvent, BusRequest, Entry, OpId, Outcome, Write};
 pub use config::{ClusterConfig, NodeConfig};
 pub use counters::Counters;
-pub use edge::{Cluster, Facts, JoinError, StartError, join};
+pub use edge::{Cluster, Facts, JoinError, StartError, join, renew};
 pub use event::{Event, Output, Place, Unplaced};
 pub use id::{Epoch, IdError, NodeId, Revision};
 pub use key::{HomeKey, KeyError};

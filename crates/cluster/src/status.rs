@@ -22,6 +22,8 @@ pub struct Status {
     pub confirmed: bool,
     /// Whether this node has left the cluster, because another process has its name.
     pub outside: bool,
+    /// How many days the certificate of this node is valid. Negative after its end.
+    pub certificate_days: i64,
     /// All nodes, this one among them.
     pub nodes: Vec<NodeStatus>,
     /// The links of this node.

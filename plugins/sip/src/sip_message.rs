@@ -7,6 +7,7 @@ use std::sync::Arc;
 use portunus_core::Object;
 use portunus_sip::message::{Headers, Host, Method, Request, Response, Uri};
 
+use crate::call::Ending;
 use crate::events::named_event;
 use crate::headers::Prefixes;
 
@@ -152,6 +153,20 @@ impl SipMessage {
     /// Returns To, as clients get it.
     pub(crate) fn recipient(&self) -> NameAddr<'_> {
         NameAddr::read(self.header("To").unwrap_or_default())
+    }
+
+    /// Returns how a call has ended that another telephone of the account has taken or declined for
+    /// all, if this CANCEL says so (RFC 3326). The words are those for pages of one server.
+    pub(crate) fn ended_elsewhere(&self) -> Option<Ending> {
+        let reasons = self.headers().reasons().unwrap_or_default();
+        let reason = reasons
+            .iter()
+            .find(|reason| reason.protocol.eq_ignore_ascii_case("SIP"))?;
+        match reason.cause()? {
+            200 => Some(Ending::new(200, "Accepted elsewhere")),
+            code @ 600..=699 => Some(Ending::new(code, "Declined elsewhere")),
+            _ => None,
+        }
     }
 
     /// Returns the members of an event that Reason (RFC 3326) gives.

@@ -18,9 +18,10 @@ use crate::id::NodeId;
 /// How long the authority and a node's certificate are valid, in days.
 const AUTHORITY_DAYS: u32 = 3_650;
 const NODE_DAYS: u32 = 825;
+pub(super) const NODE_SECONDS: u64 = 86_400 * NODE_DAYS as u64;
 
 /// The authority of a cluster, with its key.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     certificate: X509,
     key: PKey<Private>,
 }
@@ -52,7 +53,7 @@ impl Request {
 
 impl Authority {
     /// Makes an authority.
-    pub(super) fn make() -> Result<Self, ErrorStack> {
+    pub(crate) fn make() -> Result<Self, ErrorStack> {
         let key = new_key()?;
         let name = named("Portunus cluster")?;
         let mut builder = begun(&name, AUTHORITY_DAYS)?;
@@ -78,6 +79,15 @@ impl Authority {
             certificate: X509::from_pem(certificate)?,
             key: PKey::private_key_from_pem(key)?,
         })
+    }
+
+    pub(super) fn key(&self) -> &PKey<Private> {
+        &self.key
+    }
+
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn certificate(&self) -> &X509 {
+        &self.certificate
     }
 
     pub(super) fn certificate_pem(&self) -> Result<Vec<u8>, ErrorStack> {
@@ -115,6 +125,14 @@ impl Authority {
         builder.sign(&self.key, MessageDigest::sha256())?;
         Ok(builder.build().to_pem()?)
     }
+}
+
+/// Returns when a certificate (PEM) expires, in seconds since 1970.
+pub(super) fn expiry(certificate: &[u8]) -> Result<u64, ErrorStack> {
+    let certificate = X509::from_pem(certificate)?;
+    let left = Asn1Time::from_unix(0)?.diff(certificate.not_after())?;
+    let seconds = i64::from(left.days) * 86_400 + i64::from(left.secs);
+    Ok(u64::try_from(seconds).unwrap_or_default())
 }
 
 fn new_key() -> Result<PKey<Private>, ErrorStack> {

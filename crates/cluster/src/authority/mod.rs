@@ -1,10 +1,13 @@
 //! The certificates of a cluster: its authority, the nodes' certificates, and invitations.
 //!
-//! A folder holds `ca.pem`, `node.pem` and `node.key`. That of the node where the cluster was made
-//! also holds `ca.key` and the open invitations, in `invitations`.
+//! A folder holds `ca.pem`, `node.pem`, `node.key`, the list of revoked certificates in
+//! `revoked.json`, and the inviting node in `issuer`. That of the node where the cluster was made
+//! also holds `ca.key`, the open invitations in `invitations`, and in `issued` a line for each
+//! certificate.
 
 mod invitation;
 mod issue;
+mod revocation;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -23,8 +26,11 @@ use crate::id::{IdError, NodeId};
 
 pub use invitation::Invitation;
 pub(crate) use invitation::hexadecimal;
-use issue::Authority;
+pub(crate) use issue::Authority;
 pub(crate) use issue::Request;
+pub use revocation::RevocationError;
+pub(crate) use revocation::Revocations;
+use revocation::Revoked;
 
 /// Who a node is to the others.
 #[derive(Debug, Clone)]
@@ -39,6 +45,17 @@ pub struct Identity {
     pub(crate) roots: Arc<RootCertStore>,
     /// The SHA-256 of the certificate, in hexadecimal.
     pub fingerprint: String,
+    /// When the certificate expires, in seconds since 1970.
+    pub expires: u64,
+}
+
+/// The node that has issued a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    /// Its name.
+    pub node: NodeId,
+    /// `HOST:PORT` of its control port.
+    pub address: String,
 }
 
 /// The certificates cannot be used, or made.
@@ -66,6 +83,15 @@ pub enum AuthorityError {
     /// This is not the node where the cluster was made.
     #[error("{} is missing: invitations are made on the node where the cluster was made", .0.display())]
     NoAuthority(PathBuf),
+    /// The inviting node is not known.
+    #[error("{} is missing: it has the node that has issued the certificate; join again by an invitation", .0.display())]
+    NoIssuer(PathBuf),
+    /// No certificate of this node was issued here.
+    #[error("no certificate of {0} that is valid was issued here: give its --fingerprint")]
+    NotIssued(NodeId),
+    /// The list of revoked certificates cannot be used.
+    #[error(transparent)]
+    Revocation(#[from] RevocationError),
     /// The invitation is none.
     #[error("this is no invitation: {0}")]
     Invitation(String),
@@ -102,6 +128,7 @@ impl Folder {
         let request = Request::make(name)?;
         let certificate = authority.issue(name, &request.csr)?;
         write_private(&ca_key, &authority.key_pem()?)?;
+        self.note(name, &certificate)?;
         self.install(&authority.certificate_pem()?, &certificate, &request.key)
     }
 
@@ -136,6 +163,7 @@ impl Folder {
         Ok(Identity {
             id,
             fingerprint: fingerprint(&certificate),
+            expires: issue::expiry(&pem)?,
             certificate,
             key: Arc::new(key),
             roots: Arc::new(roots),
@@ -151,6 +179,7 @@ impl Folder {
         }
         let request = Request::make(name)?;
         let certificate = authority.issue(name, &request.csr)?;
+        self.note(name, &certificate)?;
         to.install(&authority.certificate_pem()?, &certificate, &request.key)
     }
 
@@ -186,17 +215,141 @@ impl Folder {
         // Who removes it may use it: two at once cannot.
         fs::remove_file(&path).map_err(|_| AuthorityError::Unknown)?;
         let (name, expires) = text.trim().split_once(' ').ok_or(AuthorityError::Unknown)?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        if expires
-            .parse::<u64>()
-            .is_ok_and(|expires| now.as_secs() < expires)
-        {
-            authority.issue(&NodeId::new(name)?, csr)
-        } else {
-            Err(AuthorityError::Unknown)
+        if !expires.parse().is_ok_and(|expires| unix_time() < expires) {
+            return Err(AuthorityError::Unknown);
         }
+        let name = NodeId::new(name)?;
+        let certificate = authority.issue(&name, csr)?;
+        self.note(&name, &certificate)?;
+        Ok(certificate)
+    }
+
+    /// Writes a new certificate and key in place of those that there are.
+    pub(crate) fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), AuthorityError> {
+        write_whole(&self.0.join("node.key"), key)?;
+        write_whole(&self.0.join("node.pem"), certificate)
+    }
+
+    /// Notes which node has issued the certificate.
+    pub(crate) fn set_issuer(&self, issuer: &Issuer) -> Result<(), AuthorityError> {
+        let text = format!("{} {}\n", issuer.node, issuer.address);
+        write_private(&self.0.join("issuer"), text.as_bytes())
+    }
+
+    /// Returns the node that has issued the certificate.
+    pub(crate) fn issuer(&self) -> Result<Issuer, AuthorityError> {
+        let path = self.0.join("issuer");
+        let text = fs::read_to_string(&path).map_err(|_| AuthorityError::NoIssuer(path.clone()))?;
+        let words = text.trim().split_once(' ');
+        let (node, address) = words.ok_or(AuthorityError::NoIssuer(path))?;
+        Ok(Issuer {
+            node: NodeId::new(node)?,
+            address: address.to_owned(),
+        })
+    }
+
+    /// Returns whether the key of the authority is here.
+    pub(crate) fn is_authority(&self) -> bool {
+        self.0.join("ca.key").exists()
+    }
+
+    /// Issues a certificate for a node that has shown a valid one.
+    pub(crate) fn reissue(&self, name: &NodeId, csr: &[u8]) -> Result<Vec<u8>, AuthorityError> {
+        let certificate = self.authority()?.issue(name, csr)?;
+        self.note(name, &certificate)?;
+        Ok(certificate)
+    }
+
+    /// Revokes the certificates of a node that were issued here and are valid, and those with these
+    /// fingerprints. This node's present certificate stays. Returns how many it revokes.
+    pub fn revoke(&self, name: &NodeId, fingerprints: &[String]) -> Result<usize, AuthorityError> {
+        let authority = self.authority()?;
+        let now = unix_time();
+        let own = self.identity().map(|own| own.fingerprint).ok();
+        let issued = self.issued()?;
+        let of_name = issued.into_iter().filter(|it| it.node == *name);
+        let valid = of_name.filter(|it| it.until > now && own.as_ref() != Some(&it.fingerprint));
+        let mut revoked: Vec<Revoked> = valid.collect();
+        for fingerprint in fingerprints {
+            if revoked.iter().all(|it| it.fingerprint != *fingerprint) {
+                revoked.push(Revoked {
+                    node: name.clone(),
+                    fingerprint: fingerprint.clone(),
+                    until: now.saturating_add(issue::NODE_SECONDS),
+                });
+            }
+        }
+        let count = revoked.len();
+        if count == 0 {
+            return Err(AuthorityError::NotIssued(name.clone()));
+        }
+        let list = self.revocations()?.with(revoked, now, authority.key())?;
+        self.keep_revocations(&list)?;
+        Ok(count)
+    }
+
+    /// Returns the list of revoked certificates that this folder has.
+    pub(crate) fn revocations(&self) -> Result<Revocations, AuthorityError> {
+        match fs::read(self.revocations_path()) {
+            Ok(text) => self.verified(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Revocations::default()),
+            Err(error) => Err(AuthorityError::File {
+                path: self.revocations_path(),
+                error,
+            }),
+        }
+    }
+
+    /// Reads a list of revoked certificates that comes from another node.
+    pub(crate) fn verified(&self, text: &[u8]) -> Result<Revocations, AuthorityError> {
+        let authority = openssl::x509::X509::from_pem(&read(&self.0.join("ca.pem"))?)?;
+        Ok(Revocations::read(text, &authority)?)
+    }
+
+    /// Writes a list of revoked certificates.
+    pub(crate) fn keep_revocations(&self, list: &Revocations) -> Result<(), AuthorityError> {
+        write_whole(&self.revocations_path(), &list.text().unwrap_or_default())
+    }
+
+    /// Returns when the list of revoked certificates was written.
+    pub(crate) fn revocations_written(&self) -> Option<SystemTime> {
+        let file = fs::metadata(self.revocations_path());
+        file.and_then(|file| file.modified()).ok()
+    }
+
+    fn revocations_path(&self) -> PathBuf {
+        self.0.join("revoked.json")
+    }
+
+    /// Notes a certificate (PEM) that is issued, so that it can be revoked.
+    fn note(&self, name: &NodeId, certificate: &[u8]) -> Result<(), AuthorityError> {
+        let path = self.0.join("issued");
+        let der = CertificateDer::from_pem_slice(certificate);
+        let der = der.map_err(|error| AuthorityError::Content {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
+        let until = issue::expiry(certificate)?;
+        let line = format!("{} {name} {until}\n", fingerprint(&der));
+        append_private(&path, line.as_bytes())
+    }
+
+    /// Returns the certificates that were issued here. Lines that cannot be read are skipped.
+    fn issued(&self) -> Result<Vec<Revoked>, AuthorityError> {
+        let path = self.0.join("issued");
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let text = String::from_utf8_lossy(&read(&path)?).into_owned();
+        let lines = text.lines().filter_map(|line| {
+            let mut words = line.split(' ');
+            Some(Revoked {
+                fingerprint: words.next()?.to_owned(),
+                node: NodeId::new(words.next()?).ok()?,
+                until: words.next()?.parse().ok()?,
+            })
+        });
+        Ok(lines.collect())
     }
 
     /// Returns the file of an invitation. Its name has a hash, since the folder is in backups.
@@ -241,16 +394,47 @@ fn read(path: &Path) -> Result<Vec<u8>, AuthorityError> {
     })
 }
 
+/// Returns the time in seconds since 1970.
+pub(crate) fn unix_time() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
+}
+
 /// Writes a file that only its owner can read.
 fn write_private(path: &Path, content: &[u8]) -> Result<(), AuthorityError> {
-    let write = || {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    write_by(options, path, content)
+}
+
+/// Adds to such a file.
+fn append_private(path: &Path, content: &[u8]) -> Result<(), AuthorityError> {
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create(true);
+    write_by(options, path, content)
+}
+
+/// Writes such a file at once, so that readers see the old content or the new one.
+fn write_whole(path: &Path, content: &[u8]) -> Result<(), AuthorityError> {
+    let new = path.with_extension("new");
+    write_private(&new, content)?;
+    fs::rename(&new, path).map_err(|error| AuthorityError::File {
+        path: path.to_owned(),
+        error,
+    })
+}
+
+fn write_by(
+    mut options: fs::OpenOptions,
+    path: &Path,
+    content: &[u8],
+) -> Result<(), AuthorityError> {
+    let mut write = || {
         if let Some(folder) = path.parent() {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(folder)?;
         }
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(path)?.write_all(content)
+        options.mode(0o600).open(path)?.write_all(content)
     };
     write().map_err(|error| AuthorityError::File {
         path: path.to_owned(),
@@ -322,5 +506,37 @@ mod tests {
         for wrong in ["", "ptk1.", "ptk1.!!", "ptk1.e30", &"x".repeat(20_000)] {
             assert!(wrong.parse::<Invitation>().is_err(), "{wrong:.20}");
         }
+    }
+    #[test]
+    fn the_certificates_of_a_node_are_revoked_and_later_ones_are_not() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| Folder::new(&place.path().join(name));
+        let folder = at("a");
+        folder.init(&node("a")).unwrap();
+        let none = folder.revoke(&node("b"), &[]);
+        assert!(matches!(none, Err(AuthorityError::NotIssued(_))));
+        folder.issue(&node("b"), &at("b")).unwrap();
+        let stolen = at("b").identity().unwrap();
+        assert!(stolen.expires > unix_time() + 800 * 86_400);
+        assert_eq!(folder.revoke(&node("b"), &[]).unwrap(), 1);
+        folder.issue(&node("b"), &at("b2")).unwrap();
+        let other = "f".repeat(64);
+        assert_eq!(folder.revoke(&node("c"), &[other.clone()]).unwrap(), 1);
+        let list = folder.revocations().unwrap();
+        assert!(list.has(&stolen.fingerprint) && list.has(&other));
+        assert!(!list.has(&at("b2").identity().unwrap().fingerprint));
+        // Others verify it, and cannot make one.
+        let text = list.text().unwrap();
+        assert!(at("b2").verified(&text).unwrap().has(&stolen.fingerprint));
+        assert!(at("b2").revoke(&node("a"), &[]).is_err());
+        // The present certificate of the node itself stays.
+        let none = folder.revoke(&node("a"), &[]);
+        assert!(matches!(none, Err(AuthorityError::NotIssued(_))));
+        let request = Request::make(&node("a")).unwrap();
+        let certificate = folder.reissue(&node("a"), &request.csr).unwrap();
+        let before = folder.identity().unwrap().fingerprint;
+        folder.replace(&certificate, &request.key).unwrap();
+        assert_eq!(folder.revoke(&node("a"), &[]).unwrap(), 1);
+        assert!(folder.revocations().unwrap().has(&before));
     }
 }

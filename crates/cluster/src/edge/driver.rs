@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,9 @@ use tokio::time::{sleep, timeout};
 
 use super::bus::{self, Complaint, Plan};
 use super::error::StartError;
+use super::expiry::Expiry;
 use super::link::{LinkNews, Links, Wire};
+use super::revocations::{self, Keeper};
 use super::tls;
 use crate::authority::Folder;
 use crate::bus::{BusEvent, BusRequest, Outcome};
@@ -89,6 +91,9 @@ pub(super) struct Snapshot {
     pub(super) relief: Option<OtherNode>,
     pub(super) lost_events: u64,
     pub(super) refused_certificates: u64,
+    pub(super) refused_revoked: u64,
+    /// When the certificate expires, in seconds since 1970.
+    pub(super) expires: u64,
 }
 
 impl Cluster {
@@ -100,6 +105,7 @@ impl Cluster {
     ) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
         let folder = Folder::new(&config.node.folder);
         let identity = folder.identity()?;
+        let revocations = Keeper::open(folder.clone())?;
         let name = match config.node.name.is_empty() {
             true => identity.id.clone(),
             false => NodeId::new(&config.node.name)?,
@@ -137,12 +143,14 @@ impl Cluster {
         let room = Arc::new(Notify::new());
         let links = Links {
             server: tls::server(&identity)?,
-            client: tls::client(&identity)?,
+            client: tls::client(&identity, tls::LINK)?,
             folder,
             news,
             room: room.clone(),
             next: Arc::new(AtomicU64::new(1)),
             handshakes: Arc::new(AtomicUsize::new(0)),
+            refusals: Arc::default(),
+            revoked: revocations.in_force().clone(),
         };
         let mut tasks: Vec<JoinHandle<()>> = Vec::new();
         for listener in listeners {
@@ -171,6 +179,8 @@ impl Cluster {
             node: Node::new(settings, Instant::now()),
             wires: BTreeMap::new(),
             links,
+            revocations,
+            expiry: Expiry::of(&identity),
             requests,
             refused: Vec::new(),
             events,
@@ -277,6 +287,8 @@ struct Driver {
     node: Node,
     wires: BTreeMap<ConnId, Wire>,
     links: Links,
+    revocations: Keeper,
+    expiry: Expiry,
     requests: mpsc::Sender<BusRequest>,
     /// Requests for which the queue of the bus had no place.
     refused: Vec<BusRequest>,
@@ -306,7 +318,10 @@ impl Driver {
                 self.node.deafened(Instant::now());
             }
             tokio::select! {
-                Some(event) = from_bus.recv() => self.node.bus_event(event, Instant::now()),
+                Some(event) = from_bus.recv() => {
+                    let event = self.revocations.filter(event);
+                    self.node.bus_event(event, Instant::now());
+                }
                 Some(news) = from_links.recv(), if has_room => self.link_news(news),
                 command = commands.recv() => match command {
                     Some(Command::Demand(demand)) => self.demand(demand),
@@ -322,7 +337,7 @@ impl Driver {
                     }
                     Some(Command::Status(to)) => {
                         // Who asked may be gone.
-                        let _ = to.send(self.node.status(Instant::now()));
+                        let _ = to.send(self.status());
                     }
                     Some(Command::Leave(left)) => {
                         self.demand(Demand::Leave);
@@ -348,6 +363,13 @@ impl Driver {
         }
     }
 
+    fn status(&self) -> Status {
+        let mut status = self.node.status(Instant::now());
+        status.certificate_days = self.expiry.days_left();
+        status.disagreements.extend(self.expiry.warning());
+        status
+    }
+
     fn link_news(&mut self, news: LinkNews) {
         let event = match news {
             LinkNews::Event(LinkEvent::Closed { conn }) => {
@@ -362,11 +384,8 @@ impl Driver {
                     is_dialled: wire.is_dialled,
                 };
                 if !self.node.trusts(&wire.node, &wire.fingerprint) {
-                    self.snapshot.refused_certificates += 1;
-                    tracing::warn!(
-                        node = %wire.node,
-                        "cluster: a connection shows another certificate than the node's entry on the bus"
-                    );
+                    let why = "it is another certificate than the node's entry on the bus has";
+                    self.links.refusals.certificate(&wire.node, &why);
                     // It closes as its wire is dropped.
                     if wire.is_dialled {
                         let failed = LinkEvent::Failed { node: wire.node };
@@ -383,6 +402,10 @@ impl Driver {
 
     /// Does what the node wants, and sends its frames.
     fn serve(&mut self) {
+        self.expiry.look(Instant::now());
+        if self.revocations.look(Instant::now()) {
+            self.enforce(None);
+        }
         loop {
             while let Some(output) = self.node.poll_output() {
                 self.output(output);
@@ -424,12 +447,57 @@ impl Driver {
                     drop(wire);
                 }
             }
+            Output::Event(Event::Direct {
+                from,
+                channel: revocations::CHANNEL,
+                payload,
+            }) => match self.revocations.take(&payload) {
+                Ok(true) => self.enforce(Some(&from)),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(node = %from, %error, "cluster: a list of revoked certificates is refused");
+                }
+            },
             Output::Event(event) => {
+                if let Event::NodeUp { node, .. } | Event::NodeResumed { node } = &event {
+                    self.send_revocations(node.clone());
+                }
                 log(&event, self.node.settings().versions);
                 if self.events.try_send(event).is_err() {
                     self.snapshot.lost_events += 1;
                 }
             }
+        }
+    }
+
+    /// Closes the links of nodes whose certificate is revoked, and passes the list on, but not to
+    /// `from`, which has it.
+    fn enforce(&mut self, from: Option<&NodeId>) {
+        let revoked = self.revocations.in_force();
+        let wires = self.wires.iter();
+        let wires = wires.filter(|(_, wire)| revoked.has(&wire.fingerprint));
+        let closed: Vec<ConnId> = wires.map(|(conn, _)| *conn).collect();
+        for conn in closed {
+            if let Some(wire) = self.wires.remove(&conn) {
+                self.links.refusals.revocation(&wire.node);
+            }
+            let event = LinkEvent::Closed { conn };
+            self.node.link_event(event, Instant::now());
+        }
+        let nodes: Vec<NodeId> = self.wires.values().map(|wire| wire.node.clone()).collect();
+        for node in nodes.into_iter().filter(|node| from != Some(node)) {
+            self.send_revocations(node);
+        }
+    }
+
+    fn send_revocations(&mut self, to: NodeId) {
+        if let Some(payload) = self.revocations.text() {
+            let channel = revocations::CHANNEL;
+            self.demand(Demand::Direct {
+                to,
+                channel,
+                payload,
+            });
         }
     }
 
@@ -447,6 +515,10 @@ impl Driver {
         self.snapshot.least_loaded = self.node.least_loaded();
         self.snapshot.others = self.node.others().into();
         self.snapshot.relief = self.node.relief();
+        let refusals = &self.links.refusals;
+        self.snapshot.refused_certificates = refusals.certificates.load(Ordering::Relaxed);
+        self.snapshot.refused_revoked = refusals.revoked.load(Ordering::Relaxed);
+        self.snapshot.expires = self.expiry.at();
         let mut facts = self
             .shared
             .facts

@@ -1,7 +1,8 @@
-//! How an invited node gets its certificate: one request and one answer, each a JSON text in a
-//! frame.
+//! How an invited node gets its certificate, and how a node gets a new one: one request and one
+//! answer, each a JSON text in a frame.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,12 +12,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 
 use super::error::StartError;
 use super::tls;
-use crate::authority::{AuthorityError, Folder, Invitation, Request, roots};
+use crate::authority::{AuthorityError, Folder, Invitation, Issuer, Request, roots};
 use crate::id::NodeId;
 
 /// The largest frame in bytes.
@@ -27,6 +29,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Asking {
+    /// Of the invitation. A node that has a certificate needs none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     secret: String,
     csr: String,
 }
@@ -75,26 +79,63 @@ pub async fn join(folder: &Folder, invitation: &Invitation) -> Result<NodeId, Jo
     asked.map_err(|_| JoinError::Timeout(address))?
 }
 
-async fn ask(folder: &Folder, invitation: &Invitation) -> Result<NodeId, JoinError> {
-    let address = &invitation.address;
-    let failed = |error: io::Error| JoinError::Connect {
-        address: address.clone(),
-        error,
+/// Gets a new certificate for a node whose present one is valid, from the node that has issued it,
+/// and writes it into the folder. `address` replaces the one that the folder has. Returns the name.
+pub async fn renew(folder: &Folder, address: Option<String>) -> Result<NodeId, JoinError> {
+    let identity = folder.identity()?;
+    let request = Request::make(&identity.id).map_err(AuthorityError::from)?;
+    let certificate = match folder.is_authority() {
+        true => folder.reissue(&identity.id, &request.csr)?,
+        false => {
+            let mut issuer = folder.issuer()?;
+            issuer.address = address.unwrap_or(issuer.address);
+            let config = tls::client(&identity, tls::RENEW)?;
+            let asking = Asking {
+                secret: String::new(),
+                csr: String::from_utf8_lossy(&request.csr).into_owned(),
+            };
+            let asked = timeout(LIMIT, exchange(&issuer, config, &asking)).await;
+            asked.map_err(|_| JoinError::Timeout(issuer.address))??
+        }
     };
+    folder.replace(&certificate, &request.key)?;
+    Ok(folder.identity()?.id)
+}
+
+async fn ask(folder: &Folder, invitation: &Invitation) -> Result<NodeId, JoinError> {
     let ca = roots(invitation.ca.as_bytes()).map_err(AuthorityError::Invitation)?;
-    let config = tls::joining(ca)?;
-    let issuer = invitation.issuer.as_str().to_owned();
-    let issuer = ServerName::try_from(issuer).map_err(|error| failed(io::Error::other(error)))?;
-    let stream = TcpStream::connect(address).await.map_err(failed)?;
-    let connector = TlsConnector::from(config);
-    let stream = connector.connect(issuer, stream).await.map_err(failed)?;
+    let issuer = Issuer {
+        node: invitation.issuer.clone(),
+        address: invitation.address.clone(),
+    };
     let request = Request::make(&invitation.node).map_err(AuthorityError::from)?;
     let asking = Asking {
         secret: invitation.secret.clone(),
         csr: String::from_utf8_lossy(&request.csr).into_owned(),
     };
+    let certificate = exchange(&issuer, tls::joining(ca)?, &asking).await?;
+    folder.set_issuer(&issuer)?;
+    folder.install(invitation.ca.as_bytes(), &certificate, &request.key)?;
+    Ok(folder.identity()?.id)
+}
+
+/// Asks the issuing node for a certificate.
+async fn exchange(
+    issuer: &Issuer,
+    config: Arc<ClientConfig>,
+    asking: &Asking,
+) -> Result<Vec<u8>, JoinError> {
+    let failed = |error: io::Error| JoinError::Connect {
+        address: issuer.address.clone(),
+        error,
+    };
+    let name = ServerName::try_from(issuer.node.as_str().to_owned());
+    let name = name.map_err(|error| failed(io::Error::other(error)))?;
+    let stream = TcpStream::connect(&issuer.address).await.map_err(failed)?;
+    let connector = TlsConnector::from(config);
+    let stream = connector.connect(name, stream).await.map_err(failed)?;
     let mut framed = framed(stream);
-    let text = serde_json::to_vec(&asking).unwrap_or_default();
+    let text = serde_json::to_vec(asking).unwrap_or_default();
     framed.send(Bytes::from(text)).await.map_err(failed)?;
     let ended = || failed(io::ErrorKind::UnexpectedEof.into());
     let text = framed.next().await.ok_or_else(ended)?.map_err(failed)?;
@@ -104,9 +145,7 @@ async fn ask(folder: &Folder, invitation: &Invitation) -> Result<NodeId, JoinErr
         let error = answer.error.unwrap_or_default();
         JoinError::Refused(error)
     })?;
-    let ca = invitation.ca.as_bytes();
-    folder.install(ca, certificate.as_bytes(), &request.key)?;
-    Ok(folder.identity()?.id)
+    Ok(certificate.into_bytes())
 }
 
 /// Answers a node that joins.
@@ -114,23 +153,57 @@ pub(super) async fn answer<S>(folder: &Folder, stream: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    answer_by(stream, |asking| {
+        let issued = folder.redeem(&asking.secret, asking.csr.as_bytes());
+        match &issued {
+            Ok(_) => tracing::info!("a certificate is issued to an invited node"),
+            Err(error) => tracing::warn!(%error, "a node that wants to join is refused"),
+        }
+        issued.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+/// Answers a node that wants a new certificate. `name` is `None` if its present one is of no use.
+pub(super) async fn answer_renewal<S>(
+    folder: &Folder,
+    stream: S,
+    name: Option<NodeId>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    answer_by(stream, |asking| {
+        let name = name.ok_or("the certificate is revoked: join by an invitation")?;
+        let issued = folder.reissue(&name, asking.csr.as_bytes());
+        match &issued {
+            Ok(_) => tracing::info!(node = %name, "a new certificate is issued to a node"),
+            Err(error) => tracing::warn!(node = %name, %error, "no new certificate is issued"),
+        }
+        issued.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+async fn answer_by<S>(
+    stream: S,
+    issue: impl FnOnce(Asking) -> Result<Vec<u8>, String>,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let mut framed = framed(stream);
     let asked = timeout(LIMIT, framed.next()).await?;
     let text = asked.ok_or(io::ErrorKind::UnexpectedEof)??;
     let asking: Asking = serde_json::from_slice(&text).map_err(io::Error::other)?;
-    let issued = folder.redeem(&asking.secret, asking.csr.as_bytes());
-    match &issued {
-        Ok(_) => tracing::info!("a certificate is issued to an invited node"),
-        Err(error) => tracing::warn!(%error, "a node that wants to join is refused"),
-    }
-    let answer = match issued {
+    let answer = match issue(asking) {
         Ok(certificate) => Answer {
             certificate: Some(String::from_utf8_lossy(&certificate).into_owned()),
             error: None,
         },
         Err(error) => Answer {
             certificate: None,
-            error: Some(error.to_string()),
+            error: Some(error),
         },
     };
     let text = serde_json::to_vec(&answer).unwrap_or_default();

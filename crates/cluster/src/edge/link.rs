@@ -13,10 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ServerConfig};
+use tokio_rustls::rustls::{ClientConfig, Error, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::codec::LengthDelimitedCodec;
 
+use super::refusals::Refusals;
+use super::revocations::InForce;
 use super::{join, tls};
 use crate::authority::{Folder, fingerprint, name_in};
 use crate::id::NodeId;
@@ -65,14 +67,16 @@ pub(super) struct Links {
     pub(super) room: Arc<Notify>,
     pub(super) next: Arc<AtomicU64>,
     pub(super) handshakes: Arc<AtomicUsize>,
+    pub(super) refusals: Arc<Refusals>,
+    pub(super) revoked: InForce,
 }
 
 impl Links {
     /// Accepts connections. Never returns.
     pub(super) async fn accept(self, listener: TcpListener) {
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, address) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "cluster: a connection cannot be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -92,6 +96,9 @@ impl Links {
                         this.run(stream, &certificate, None).await;
                     }
                     Ok(Ok(None)) => {}
+                    Ok(Err(error)) if tls::is_of_certificate(&error) => {
+                        this.refusals.certificate(&address.ip(), &error);
+                    }
                     Ok(Err(error)) => tracing::debug!(%error, "cluster: a handshake failed"),
                     Err(_) => tracing::debug!("cluster: a handshake took too long"),
                 }
@@ -99,7 +106,8 @@ impl Links {
         }
     }
 
-    /// Makes the handshake. Who shows no certificate may only join, and is done with that.
+    /// Makes the handshake. Who shows no certificate may only join, and is done with that. So is a
+    /// node that wants a new certificate.
     async fn greet(
         &self,
         stream: TcpStream,
@@ -117,10 +125,27 @@ impl Links {
             join::answer(&self.folder, &mut stream).await?;
             return Ok(None);
         }
+        let is_renewal = session.alpn_protocol() == Some(tls::RENEW);
         let is_link = session.alpn_protocol() == Some(tls::LINK);
-        let certificate = tls::shown(session.peer_certificates()).filter(|_| is_link);
-        let refused = || io::Error::other("the other side shows no certificate");
-        Ok(Some((stream, certificate.ok_or_else(refused)?)))
+        let certificate = tls::shown(session.peer_certificates());
+        let certificate = certificate.filter(|_| is_link || is_renewal);
+        let refused = || io::Error::other(Error::NoCertificatesPresented);
+        let certificate = certificate.ok_or_else(refused)?;
+        if !is_renewal {
+            return Ok(Some((stream, certificate)));
+        }
+        let name = name_in(&certificate).filter(|name| self.admits(name, &certificate));
+        join::answer_renewal(&self.folder, &mut stream, name).await?;
+        Ok(None)
+    }
+
+    /// Returns whether a certificate is not revoked. Counts and logs one that is.
+    fn admits(&self, node: &NodeId, certificate: &CertificateDer<'_>) -> bool {
+        let is_revoked = self.revoked.has(&fingerprint(certificate));
+        if is_revoked {
+            self.refusals.revocation(node);
+        }
+        !is_revoked
     }
 
     /// Connects to a node, at the first of its addresses that answers.
@@ -133,7 +158,12 @@ impl Links {
                     Ok(Ok((stream, certificate))) => {
                         return this.run(stream, &certificate, Some(&node)).await;
                     }
-                    Ok(Err(error)) => last = format!("{address}: {error}"),
+                    Ok(Err(error)) => {
+                        if tls::is_of_certificate(&error) {
+                            this.refusals.certificate(&node, &error);
+                        }
+                        last = format!("{address}: {error}");
+                    }
                     Err(_) => last = format!("{address}: no answer within {HANDSHAKE:?}"),
                 }
             }
@@ -174,6 +204,13 @@ impl Links {
         let Some(node) = name_in(certificate) else {
             return;
         };
+        if !self.admits(&node, certificate) {
+            if let Some(node) = dialled.cloned() {
+                let failed = LinkNews::Event(LinkEvent::Failed { node });
+                let _ = self.news.send(failed).await;
+            }
+            return;
+        }
         let conn = ConnId(self.next.fetch_add(1, Ordering::Relaxed));
         let (frames, mut outgoing) = mpsc::channel::<Bytes>(FRAMES);
         let (open, mut closed) = oneshot::channel();

@@ -13,6 +13,11 @@ impl MetricsSource for Cluster {
             "1 if the cluster's bus has confirmed this node within 10 s",
             u8::from(facts.is_confirmed),
         );
+        page.gauge(
+            "cluster_certificate_expiry_timestamp_seconds",
+            "When this node's certificate for other nodes expires, in seconds since 1970",
+            facts.expires,
+        );
         for (name, help, value) in [
             (
                 "cluster_nodes",
@@ -80,6 +85,7 @@ impl MetricsSource for Cluster {
                 ("carried", counters.refused_carried),
                 ("version", counters.version_refusals),
                 ("certificate", facts.refused_certificates),
+                ("revoked", facts.refused_revoked),
             ],
         );
         for (name, help, value) in [

@@ -4,11 +4,14 @@
 mod bus;
 mod driver;
 mod error;
+mod expiry;
 mod join;
 mod link;
 mod metrics;
+mod refusals;
+mod revocations;
 mod tls;
 
 pub use driver::{Cluster, Facts};
 pub use error::StartError;
-pub use join::{JoinError, join};
+pub use join::{JoinError, join, renew};

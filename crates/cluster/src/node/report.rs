@@ -31,6 +31,8 @@ impl Node {
             bus_connected: self.bus_connected,
             confirmed: self.is_confirmed(),
             outside: self.is_outside,
+            // Its edge knows.
+            certificate_days: 0,
             nodes: self.node_statuses(now),
             links: self.link_statuses(),
             homes: listed.chain(unlisted).take(LISTED).collect(),

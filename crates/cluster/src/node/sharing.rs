@@ -90,8 +90,11 @@ impl Node {
         let mut items: Vec<ItemName> = own.collect();
         if let Role::Here(_) = entry.role {
             for (owner, of) in entry.others.iter().filter(|(owner, _)| *owner != with) {
-                let fresh = of.0.iter().filter(|(_, item)| !item.is_stale);
-                items.extend(fresh.map(|(name, _)| ItemName {
+                // A node with a link registers here in a moment, so what it had before still
+                // counts. Else its people would leave for those that have registered before it.
+                let comes = self.links.up(owner).is_some();
+                let kept = of.0.iter().filter(|(_, item)| comes || !item.is_stale);
+                items.extend(kept.map(|(name, _)| ItemName {
                     owner: owner.clone(),
                     name: name.clone(),
                 }));

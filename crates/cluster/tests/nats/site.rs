@@ -1,7 +1,7 @@
 //! A nats-server, and nodes of a cluster with their servers.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use portunus_brokers::nats::NatsLogin;
 use portunus_cluster::{
-    Cluster, ClusterConfig, Demand, Event, Facts, Folder, HomeKey, NodeConfig, NodeId, Place, join,
+    Cluster, ClusterConfig, Demand, Epoch, Event, Facts, Folder, HomeKey, Load, NodeConfig, NodeId,
+    NodeRecord, NodeState, Place, VersionRange, join,
 };
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
@@ -192,6 +193,28 @@ impl Site {
         let invitation = folder.invite(&id, by.cluster.id(), address, hour).unwrap();
         let joined = join(&Folder::new(place), &invitation).await.unwrap();
         assert_eq!(joined, id);
+    }
+
+    /// Writes the entry of a node that is none to the bus, with its control port.
+    pub async fn announce(&self, name: &NodeId, at: SocketAddr) {
+        let client = async_nats::connect(self.nats.url()).await.unwrap();
+        let context = async_nats::jetstream::new(client);
+        let nodes = context.get_key_value("portunus_nodes").await.unwrap();
+        let record = NodeRecord {
+            epoch: Epoch(4),
+            state: NodeState::Serving,
+            versions: VersionRange::OURS,
+            control: vec![at],
+            relay: Vec::new(),
+            fingerprint: String::new(),
+            region: String::new(),
+            url: None,
+            websocket_url: None,
+            livekit_url: None,
+            load: Load::default(),
+        };
+        let value = serde_json::to_vec(&record).unwrap();
+        nodes.put(name.as_str(), value.into()).await.unwrap();
     }
 
     /// Returns three nodes that are linked.

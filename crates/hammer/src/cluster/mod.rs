@@ -24,7 +24,7 @@ pub use site::SiteError;
 pub(crate) use tools::nats_server;
 
 use crate::lab::config::API_SECRET;
-use crate::machine::{Mesh, NamespaceError, in_thread, pin_to, usage, wall_clock};
+use crate::machine::{Mesh, NamespaceError, PartsPerMillion, in_thread, pin_to, usage, wall_clock};
 use crate::progress::Progress;
 use crate::record::{Cluster, NodeLoad, Report, RunRecord, Scenario, Server, Summary};
 use crate::report;
@@ -54,7 +54,7 @@ pub enum ClusterError {
     /// The traffic is impossible.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
-    /// There are no namespaces, or links cannot be shaped.
+    /// There are no namespaces, or no links between them.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// The nodes or the bus did not start.
@@ -129,11 +129,7 @@ pub(crate) fn measure(
     let nats_server = nats_server.map_err(ClusterError::Missing)?;
     let server = tools::portunus(options.server.as_deref());
     let server = server.map_err(ClusterError::Missing)?;
-    let mesh = Mesh::new(options.nodes)?;
-    if options.delay > 0.0 || options.loss > 0.0 {
-        let delay = Duration::from_secs_f64(options.delay / 1e3);
-        mesh.shape(delay, options.loss / 100.0)?;
-    }
+    let mesh = options.mesh(&cues)?;
     let crew = Crew {
         server: &server,
         nats_server: &nats_server,
@@ -293,6 +289,22 @@ impl Options {
         script::parse(&self.at, nodes)
     }
 
+    /// Returns the namespaces, with links as the options want them. Links that only carry cost less.
+    fn mesh(&self, cues: &[Cue]) -> Result<Mesh, NamespaceError> {
+        let is_impaired = self.delay > 0.0 || self.jitter > 0.0 || self.loss > 0.0;
+        if !is_impaired && !cues.iter().any(|cue| cue.event.impairs()) {
+            return Mesh::new(self.nodes);
+        }
+        let mesh = Mesh::impaired(self.nodes)?;
+        let of_ms = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+        mesh.change_all(|quality| {
+            quality.delay = of_ms(self.delay);
+            quality.jitter = of_ms(self.jitter);
+            quality.loss = PartsPerMillion::of_percent(self.loss);
+        })?;
+        Ok(mesh)
+    }
+
     fn demand(&self) -> Demand {
         Demand {
             media: self.media.clone(),
@@ -317,6 +329,7 @@ impl Options {
             ("sources", json!(self.sources)),
             ("guests", json!(self.guests)),
             ("delay", json!(self.delay)),
+            ("jitter", json!(self.jitter)),
             ("loss", json!(self.loss)),
             ("duration", json!(self.duration)),
             ("settle", json!(self.settle)),

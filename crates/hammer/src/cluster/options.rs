@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser};
 
+use super::script;
 use crate::scenario::load::{self, Media};
 
 /// The cluster and its load.
@@ -33,15 +34,18 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) guests: u32,
     /// The delay of each link between two nodes, in ms and in each direction
-    #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = script::milliseconds)]
     pub(super) delay: f64,
+    /// By how much that delay varies, in ms
+    #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = script::milliseconds)]
+    pub(super) jitter: f64,
     /// The share of packets that each link between two nodes loses, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = script::percent)]
     pub(super) loss: f64,
-    /// An event of the script: seconds since its start, and kill, start, pause or resume with a
-    /// node, cut or heal with two, stop-bus or start-bus; may be given several times [default: 5
-    /// kill the last node]
-    #[arg(long, value_names = ["SECONDS", "EVENT", "NODES"], num_args = 1..=3)]
+    /// An event of the script: seconds since its start, and kill, start, pause, resume, drain or
+    /// undrain with a node, cut or heal with two, delay, jitter or loss with two and a value, stop-bus or
+    /// start-bus; may be given several times [default: 5 kill the last node]
+    #[arg(long, value_names = ["SECONDS", "EVENT", "NODES", "VALUE"], num_args = 1..=4)]
     pub(super) at: Vec<String>,
     /// How long the script goes on after its last event, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = load::seconds)]
@@ -92,7 +96,7 @@ Each node has a network namespace and one worker, and all share the server's cor
 It takes root, iproute2 and nats-server 2.11 or newer.
 
 Example, as root:
-  portunus-hammer cluster --nodes 3 --delay 25 --loss 1 --at 5 cut B-C --at 15 heal B-C --at 25 stop-bus --at 35 start-bus --at 45 kill C";
+  portunus-hammer cluster --nodes 3 --delay 25ms --loss 1% --at 5 cut B-C --at 15 heal B-C --at 25 stop-bus --at 35 start-bus --at 45 kill C";
 
 impl Options {
     /// Parses the words of a command line that follow `cluster`.
@@ -101,16 +105,4 @@ impl Options {
         let line = Line::try_parse_from(program.chain(words.iter().map(String::as_str)));
         line.map(|line| line.options)
     }
-}
-
-fn milliseconds(text: &str) -> Result<f64, String> {
-    load::number(
-        text,
-        0.0..=10_000.0,
-        "milliseconds from 0 to 10000 are expected",
-    )
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    load::number(text, 0.0..=100.0, "percent from 0 to 100 are expected")
 }

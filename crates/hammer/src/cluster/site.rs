@@ -1,8 +1,8 @@
 //! The processes of a cluster: its nodes and its bus, each in a namespace.
 
 use std::fs::{self, File};
-use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::script::{Event, name};
+use super::script::{Event, LinkPath, name};
 use crate::lab::config::portunus;
 use crate::lab::process::{Process, inside};
-use crate::machine::{BUS_IP, Mesh, Namespace, NamespaceError};
+use crate::machine::{BUS_IP, Mesh, Namespace, NamespaceError, Quality, Station};
 use crate::scenario::nodes::Place;
 
 /// The longest start until it accepts connections, and until all links are up.
@@ -31,6 +31,9 @@ const LOG_LINES: usize = 12;
 const BUS_PORT: u16 = 4222;
 /// The port of a node's Janus API over WebSocket.
 const API_PORT: u16 = 8188;
+
+/// The port of a node's Admin API, which only its own namespace reaches.
+const ADMIN_PORT: u16 = 7088;
 
 /// The room that each node has.
 pub(super) const ROOM: u64 = 1234;
@@ -101,6 +104,16 @@ pub enum SiteError {
         /// Its arguments.
         arguments: String,
         /// Its message.
+        message: String,
+    },
+    /// The Admin API of a node refuses a request.
+    #[error("{request} at {node}: {message}")]
+    Admin {
+        /// The node.
+        node: String,
+        /// The request.
+        request: String,
+        /// What it says.
         message: String,
     },
     /// The links between the nodes did not come up.
@@ -226,10 +239,17 @@ impl<'a> Site<'a> {
                     process.resume();
                 }
             }
-            Event::Cut(a, b) => self.mesh.cut(a, b)?,
-            Event::Heal(a, b) => self.mesh.heal(a, b)?,
-            Event::CutMedia(a, b) => self.mesh.cut_media(a, b)?,
-            Event::HealMedia(a, b) => self.mesh.heal_media(a, b)?,
+            Event::Drain(node) => self.admin(node, "drain")?,
+            Event::Undrain(node) => self.admin(node, "undrain")?,
+            Event::Cut(path) => self.each_way(path, |mesh, a, b| mesh.cut_way(a, b))?,
+            Event::Heal(path) => self.each_way(path, |mesh, a, b| mesh.heal_way(a, b))?,
+            Event::CutMedia(path) => self.each_way(path, |mesh, a, b| mesh.cut_media_way(a, b))?,
+            Event::HealMedia(path) => {
+                self.each_way(path, |mesh, a, b| mesh.heal_media_way(a, b))?
+            }
+            Event::Delay(path, delay) => self.change(path, |quality| quality.delay = delay)?,
+            Event::Jitter(path, jitter) => self.change(path, |quality| quality.jitter = jitter)?,
+            Event::Loss(path, loss) => self.change(path, |quality| quality.loss = loss)?,
             Event::StopBus => {
                 if let Some(mut bus) = self.bus.take() {
                     bus.kill();
@@ -238,6 +258,49 @@ impl<'a> Site<'a> {
             Event::StartBus => self.run_bus()?,
         }
         Ok(())
+    }
+
+    /// Sends a request to the Admin API of a node.
+    fn admin(&self, index: usize, request: &str) -> Result<(), SiteError> {
+        let namespaces = self.mesh.nodes();
+        let (Some(node), Some(namespace)) = (self.nodes.get(index), namespaces.get(index)) else {
+            return Ok(());
+        };
+        let body = format!(r#"{{"janus":"{request}","transaction":"hammer"}}"#);
+        let asked = namespace.within(|| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ADMIN_PORT))?;
+            stream.set_read_timeout(Some(START))?;
+            let head = "POST /admin HTTP/1.1\r\nHost: localhost\r\nConnection: close";
+            let length = body.len();
+            write!(stream, "{head}\r\nContent-Length: {length}\r\n\r\n{body}")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        });
+        let answer = asked.and_then(|it: io::Result<String>| it);
+        let failed = |message: String| SiteError::Admin {
+            node: node.name.clone(),
+            request: request.to_owned(),
+            message,
+        };
+        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        match answer.contains(r#""success""#) {
+            true => Ok(()),
+            false => Err(failed(answer)),
+        }
+    }
+
+    fn each_way(
+        &self,
+        path: LinkPath,
+        act: impl Fn(&Mesh, Station, Station) -> Result<(), NamespaceError>,
+    ) -> Result<(), NamespaceError> {
+        path.ways()
+            .try_for_each(|(from, to)| act(self.mesh, from, to))
+    }
+
+    fn change(&self, path: LinkPath, change: impl Fn(&mut Quality)) -> Result<(), NamespaceError> {
+        self.each_way(path, |mesh, from, to| mesh.change(from, to, &change))
     }
 
     fn process(&mut self, node: usize) -> Option<&mut Process> {

@@ -2,13 +2,14 @@
 //! the bus, and one from each to the load.
 //!
 //! Each namespace has one address, on its loopback interface, and a route over each link. So a node
-//! has the same address for all others, and each link can be cut, delayed or lossy by itself.
+//! has the same address for all others, and each link can be cut, delayed or lossy by itself, also in
+//! one direction. Links that delay or lose packets cost CPU time, so there are meshes without them.
 
 use std::fmt;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use super::addresses::Addresses;
+use super::carrier::{Carrier, Links, Quality, Way};
 use super::namespace::{Namespace, NamespaceError};
 
 /// The load's address.
@@ -28,9 +29,6 @@ const NOBODY: &str = "02:00:00:00:00:01";
 /// A router that does not exist, and the routing table that leads to it.
 const NOWHERE: &str = "10.98.255.254";
 const NOWHERE_TABLE: &str = "98";
-
-/// The most packets that wait on a link with a delay.
-const WAITING: &str = "100000";
 
 /// Who is at the end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,19 +54,57 @@ pub struct Mesh {
     hub: Namespace,
     bus: Namespace,
     nodes: Vec<Namespace>,
+    carried: Option<Carried>,
+}
+
+/// Links that can delay and lose packets.
+#[derive(Debug)]
+struct Carried {
+    carrier: Carrier,
+    /// The ways of these links, by their ends.
+    ways: Vec<((Station, Station), Way)>,
 }
 
 /// An end of a link: its namespace, its interface, and the address at the other end.
 type End<'a> = (&'a Namespace, String, String);
 
 impl Mesh {
-    /// Makes the namespaces of `count` nodes, the bus and the load.
+    /// Makes the namespaces of `count` nodes, the bus and the load. Links can be cut.
     pub fn new(count: u8) -> Result<Self, NamespaceError> {
+        let mesh = Self::of(count)?;
+        for (a, b) in mesh.pairs() {
+            let [(from, at_from, _), (to, at_to, _)] = mesh.ends(a, b)?;
+            join((from, &at_from), (to, &at_to))?;
+        }
+        mesh.finish()
+    }
+
+    /// The same, with links that can also delay and lose packets.
+    pub fn impaired(count: u8) -> Result<Self, NamespaceError> {
+        let mut mesh = Self::of(count)?;
+        let (mut links, mut ways) = (Links::default(), Vec::new());
+        for (a, b) in mesh.pairs() {
+            let ends = mesh.ends(a, b)?;
+            let [(from, at_from, _), (to, at_to, _)] = &ends;
+            let [there, back] = links.join((from, at_from), (to, at_to))?;
+            ways.extend([((a, b), there), ((b, a), back)]);
+            for (namespace, interface, other) in &ends {
+                lead(namespace, interface, other)?;
+            }
+        }
+        let carrier = links.start()?;
+        mesh.carried = Some(Carried { carrier, ways });
+        mesh.finish()
+    }
+
+    /// Makes the namespaces, and the links to the load.
+    fn of(count: u8) -> Result<Self, NamespaceError> {
         let nodes = (0..count).map(|number| Namespace::new(TO_HUB, node_ip(number)));
         let mesh = Self {
             hub: Namespace::new(TO_FIRST, HUB_IP)?,
             bus: Namespace::new(TO_FIRST, BUS_IP)?,
             nodes: nodes.collect::<Result<_, _>>()?,
+            carried: None,
         };
         for namespace in mesh.nodes.iter().chain([&mesh.hub, &mesh.bus]) {
             let address = format!("{}/32", namespace.ip);
@@ -78,24 +114,33 @@ impl Mesh {
         for (number, node) in mesh.nodes.iter().enumerate() {
             let name = Station::Node(number).interface();
             join((node, TO_HUB), (&mesh.hub, &name))?;
-            join((node, TO_BUS), (&mesh.bus, &name))?;
-            for (other, peer) in mesh.nodes.iter().enumerate().skip(number + 1) {
-                let to_other = Station::Node(other).interface();
-                join((node, &to_other), (peer, &name))?;
-            }
         }
+        Ok(mesh)
+    }
+
+    /// Sets what all links have in common.
+    fn finish(self) -> Result<Self, NamespaceError> {
         // All addresses of the network belong to the load.
         let (network, hub) = (Addresses::LAB.to_string(), HUB_IP.to_string());
-        mesh.hub
+        self.hub
             .ip(&["route", "add", "local", &network, "dev", "lo"])?;
-        for node in &mesh.nodes {
+        for node in &self.nodes {
             let own = node.ip.to_string();
             node.ip(&[
                 "route", "add", &network, "via", &hub, "dev", TO_HUB, "onlink", "src", &own,
             ])?;
             node.steering_off()?;
         }
-        Ok(mesh)
+        Ok(self)
+    }
+
+    /// Returns the ends of all links but those to the load.
+    fn pairs(&self) -> Vec<(Station, Station)> {
+        let count = self.nodes.len();
+        let to_bus = (0..count).map(|number| (Station::Node(number), Station::Bus));
+        let between = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        let between = between.map(|(a, b)| (Station::Node(a), Station::Node(b)));
+        to_bus.chain(between).collect()
     }
 
     /// Returns the namespace of the load.
@@ -115,104 +160,127 @@ impl Mesh {
 
     /// Cuts a link: what is sent over it is lost without a word, in both directions.
     pub fn cut(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
-        for (namespace, interface, other) in self.ends(a, b)? {
-            namespace.ip(&[
-                "neighbour",
-                "replace",
-                &other,
-                "lladdr",
-                NOBODY,
-                "nud",
-                "permanent",
-                "dev",
-                &interface,
-            ])?;
+        self.cut_way(a, b)?;
+        self.cut_way(b, a)
+    }
+
+    /// Cuts a link in one direction.
+    pub fn cut_way(&self, from: Station, to: Station) -> Result<(), NamespaceError> {
+        if self.carried.is_some() {
+            return self.change(from, to, |quality| quality.is_cut = true);
         }
-        Ok(())
+        let [(namespace, interface, other), _] = self.ends(from, to)?;
+        namespace.ip(&[
+            "neighbour",
+            "replace",
+            &other,
+            "lladdr",
+            NOBODY,
+            "nud",
+            "permanent",
+            "dev",
+            &interface,
+        ])
     }
 
     /// Mends a link that was cut.
     pub fn heal(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
-        for (namespace, interface, other) in self.ends(a, b)? {
-            namespace.ip(&["neighbour", "del", &other, "dev", &interface])?;
+        self.heal_way(a, b)?;
+        self.heal_way(b, a)
+    }
+
+    /// Mends a link that was cut in this direction.
+    pub fn heal_way(&self, from: Station, to: Station) -> Result<(), NamespaceError> {
+        if self.carried.is_some() {
+            return self.change(from, to, |quality| quality.is_cut = false);
         }
+        let [(namespace, interface, other), _] = self.ends(from, to)?;
+        namespace.ip(&["neighbour", "del", &other, "dev", &interface])
+    }
+
+    /// Changes what a link does to packets in one direction. It takes a mesh with impaired links.
+    pub fn change(
+        &self,
+        from: Station,
+        to: Station,
+        change: impl FnOnce(&mut Quality),
+    ) -> Result<(), NamespaceError> {
+        let none = || NamespaceError::NoLink(from.to_string(), to.to_string());
+        let carried = self.carried.as_ref().ok_or_else(none)?;
+        let way = carried.ways.iter().find(|(ends, _)| *ends == (from, to));
+        let (_, way) = way.ok_or_else(none)?;
+        carried.carrier.change(*way, change);
         Ok(())
     }
 
-    /// Cuts a link for UDP only: TCP passes.
-    pub fn cut_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
-        for (namespace, interface, other) in self.ends(a, b)? {
-            namespace.ip(&[
-                "neighbour",
-                "replace",
-                NOWHERE,
-                "lladdr",
-                NOBODY,
-                "nud",
-                "permanent",
-                "dev",
-                &interface,
-            ])?;
-            let to = format!("{other}/32");
-            let own = namespace.ip.to_string();
-            namespace.ip(&[
-                "route",
-                "replace",
-                &to,
-                "via",
-                NOWHERE,
-                "dev",
-                &interface,
-                "onlink",
-                "src",
-                &own,
-                "table",
-                NOWHERE_TABLE,
-            ])?;
-            namespace.ip(&[
-                "rule",
-                "add",
-                "to",
-                &other,
-                "ipproto",
-                "udp",
-                "table",
-                NOWHERE_TABLE,
-            ])?;
+    /// Cuts a link for UDP only, in one direction: TCP passes.
+    pub fn cut_media_way(&self, from: Station, to: Station) -> Result<(), NamespaceError> {
+        if self.carried.is_some() {
+            return self.change(from, to, |quality| quality.is_cut_for_udp = true);
         }
-        Ok(())
+        let [(namespace, interface, other), _] = self.ends(from, to)?;
+        namespace.ip(&[
+            "neighbour",
+            "replace",
+            NOWHERE,
+            "lladdr",
+            NOBODY,
+            "nud",
+            "permanent",
+            "dev",
+            &interface,
+        ])?;
+        let (to, own) = (format!("{other}/32"), namespace.ip.to_string());
+        namespace.ip(&[
+            "route",
+            "replace",
+            &to,
+            "via",
+            NOWHERE,
+            "dev",
+            &interface,
+            "onlink",
+            "src",
+            &own,
+            "table",
+            NOWHERE_TABLE,
+        ])?;
+        namespace.ip(&[
+            "rule",
+            "add",
+            "to",
+            &other,
+            "ipproto",
+            "udp",
+            "table",
+            NOWHERE_TABLE,
+        ])
     }
 
-    /// Mends a link that was cut for UDP only.
-    pub fn heal_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
-        for (namespace, _, other) in self.ends(a, b)? {
-            namespace.ip(&[
-                "rule",
-                "del",
-                "to",
-                &other,
-                "ipproto",
-                "udp",
-                "table",
-                NOWHERE_TABLE,
-            ])?;
+    /// Mends a link that was cut for UDP only in this direction.
+    pub fn heal_media_way(&self, from: Station, to: Station) -> Result<(), NamespaceError> {
+        if self.carried.is_some() {
+            return self.change(from, to, |quality| quality.is_cut_for_udp = false);
         }
-        Ok(())
+        let [(namespace, _, other), _] = self.ends(from, to)?;
+        namespace.ip(&[
+            "rule",
+            "del",
+            "to",
+            &other,
+            "ipproto",
+            "udp",
+            "table",
+            NOWHERE_TABLE,
+        ])
     }
 
-    /// Gives all links between nodes this delay in each direction, and loses this share of packets
-    /// at random.
-    pub fn shape(&self, delay: Duration, loss_share: f64) -> Result<(), NamespaceError> {
-        let delay = format!("{}us", delay.as_micros());
-        let loss = format!("{:.4}%", loss_share * 100.0);
-        for (number, node) in self.nodes.iter().enumerate() {
-            let others = (0..self.nodes.len()).filter(|other| *other != number);
-            for interface in others.map(|other| Station::Node(other).interface()) {
-                node.tc(&[
-                    "qdisc", "replace", "dev", &interface, "root", "netem", "limit", WAITING,
-                    "delay", &delay, "loss", &loss,
-                ])?;
-            }
+    /// Changes what all links between nodes do to packets, in both directions.
+    pub fn change_all(&self, change: impl Fn(&mut Quality)) -> Result<(), NamespaceError> {
+        let between = self.pairs().into_iter().filter(|(_, b)| *b != Station::Bus);
+        for (a, b) in between {
+            self.change(a, b, &change)?;
+            self.change(b, a, &change)?;
         }
         Ok(())
     }
@@ -260,10 +328,15 @@ fn join(
         here.ip(&["link", "set", interface, "up"])?;
     }
     for (here, interface, there) in ends {
-        let (to, own) = (format!("{}/32", there.ip), here.ip.to_string());
-        here.ip(&["route", "add", &to, "dev", interface, "src", &own])?;
+        lead(here, interface, &there.ip.to_string())?;
     }
     Ok(())
+}
+
+/// Leads what is for `other` over an interface.
+fn lead(here: &Namespace, interface: &str, other: &str) -> Result<(), NamespaceError> {
+    let (to, own) = (format!("{other}/32"), here.ip.to_string());
+    here.ip(&["route", "add", &to, "dev", interface, "src", &own])
 }
 
 #[cfg(test)]
@@ -275,37 +348,51 @@ mod tests {
         reason = "a test fails by a panic"
     )]
     use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::machine::PartsPerMillion;
 
     /// Longer than a datagram takes on the busiest machine.
     const PATIENCE: Duration = Duration::from_secs(10);
     /// How long a datagram that must not come is awaited.
     const SILENCE: Duration = Duration::from_millis(300);
 
-    #[test]
-    fn a_link_is_cut_by_itself_and_mended() {
-        let mesh = match Mesh::new(3) {
-            Ok(mesh) => mesh,
-            Err(error @ (NamespaceError::NotAllowed(_) | NamespaceError::NoIp(_))) => {
-                return eprintln!("SKIPPED: {error}");
+    /// Returns `None` with a message where namespaces cannot be made.
+    fn made(mesh: Result<Mesh, NamespaceError>) -> Option<Mesh> {
+        match mesh {
+            Ok(mesh) => Some(mesh),
+            Err(
+                error @ (NamespaceError::NotAllowed(_)
+                | NamespaceError::NoIp(_)
+                | NamespaceError::NoTun(_)),
+            ) => {
+                eprintln!("SKIPPED: {error}");
+                None
             }
             Err(error) => panic!("{error}"),
-        };
-        let bind = |namespace: &Namespace| {
-            let ip = namespace.ip;
-            let socket = namespace.within(|| UdpSocket::bind((ip, 0)).unwrap());
-            socket.unwrap()
-        };
-        let sockets: Vec<UdpSocket> = mesh.nodes().iter().map(bind).collect();
-        let (hub, bus) = (bind(mesh.hub()), bind(mesh.bus()));
-        let passes = |from: &UdpSocket, to: &UdpSocket, patience: Duration| {
-            to.set_read_timeout(Some(patience)).unwrap();
-            from.send_to(b"x", to.local_addr().unwrap()).unwrap();
-            let mut buffer = [0; 8];
-            let received = to.recv_from(&mut buffer).ok();
-            received.map(|(_, sender)| sender) == Some(from.local_addr().unwrap())
-        };
+        }
+    }
+
+    fn bound(namespace: &Namespace) -> UdpSocket {
+        let ip = namespace.ip;
+        let socket = namespace.within(|| UdpSocket::bind((ip, 0)).unwrap());
+        socket.unwrap()
+    }
+
+    /// Returns whether a datagram arrives.
+    fn passes(from: &UdpSocket, to: &UdpSocket, patience: Duration) -> bool {
+        to.set_read_timeout(Some(patience)).unwrap();
+        from.send_to(b"x", to.local_addr().unwrap()).unwrap();
+        let mut buffer = [0; 8];
+        let received = to.recv_from(&mut buffer).ok();
+        received.map(|(_, sender)| sender) == Some(from.local_addr().unwrap())
+    }
+
+    /// Cuts and mends each link of a mesh of three nodes.
+    fn cut_and_mend(mesh: &Mesh) {
+        let sockets: Vec<UdpSocket> = mesh.nodes().iter().map(bound).collect();
+        let (hub, bus) = (bound(mesh.hub()), bound(mesh.bus()));
         assert!(passes(&sockets[0], &sockets[1], PATIENCE));
         assert!(passes(&sockets[0], &hub, PATIENCE) && passes(&hub, &sockets[2], PATIENCE));
         assert!(passes(&sockets[1], &bus, PATIENCE));
@@ -315,12 +402,16 @@ mod tests {
         assert!(!passes(&sockets[1], &sockets[0], SILENCE));
         assert!(passes(&sockets[0], &sockets[2], PATIENCE));
         assert!(passes(&hub, &sockets[1], PATIENCE));
-        mesh.heal(link.0, link.1).unwrap();
+        mesh.heal_way(link.0, link.1).unwrap();
         assert!(passes(&sockets[0], &sockets[1], PATIENCE));
+        assert!(!passes(&sockets[1], &sockets[0], SILENCE));
+        mesh.heal_way(link.1, link.0).unwrap();
+        assert!(passes(&sockets[1], &sockets[0], PATIENCE));
         mesh.cut(Station::Bus, Station::Node(1)).unwrap();
         assert!(!passes(&sockets[1], &bus, SILENCE));
         assert!(passes(&sockets[1], &sockets[0], PATIENCE));
-        mesh.cut_media(link.0, link.1).unwrap();
+        mesh.cut_media_way(link.0, link.1).unwrap();
+        mesh.cut_media_way(link.1, link.0).unwrap();
         assert!(!passes(&sockets[0], &sockets[1], SILENCE));
         assert!(!passes(&sockets[1], &sockets[0], SILENCE));
         assert!(passes(&sockets[0], &sockets[2], PATIENCE));
@@ -332,9 +423,42 @@ mod tests {
             .within(|| TcpStream::connect_timeout(&address, PATIENCE))
             .unwrap();
         assert!(connected.is_ok(), "TCP passes");
-        mesh.heal_media(link.0, link.1).unwrap();
+        mesh.heal_media_way(link.0, link.1).unwrap();
+        mesh.heal_media_way(link.1, link.0).unwrap();
         assert!(passes(&sockets[0], &sockets[1], PATIENCE));
         let none = mesh.cut(Station::Node(0), Station::Node(9));
         assert!(matches!(none, Err(NamespaceError::NoLink(..))));
+    }
+
+    #[test]
+    fn a_link_is_cut_by_itself_and_mended() {
+        for mesh in [Mesh::new(3), Mesh::impaired(3)] {
+            if let Some(mesh) = made(mesh) {
+                cut_and_mend(&mesh);
+            }
+        }
+    }
+
+    #[test]
+    fn impaired_links_delay_and_lose_packets_in_each_direction_by_itself() {
+        let Some(mesh) = made(Mesh::impaired(2)) else {
+            return;
+        };
+        let [a, b] = [0, 1].map(|node| bound(&mesh.nodes()[node]));
+        let (there, back) = (Station::Node(0), Station::Node(1));
+        let delay = Duration::from_millis(80);
+        mesh.change(there, back, |quality| quality.delay = delay)
+            .unwrap();
+        let begin = Instant::now();
+        assert!(passes(&a, &b, PATIENCE));
+        assert!(begin.elapsed() >= delay);
+        let begin = Instant::now();
+        assert!(passes(&b, &a, PATIENCE));
+        println!("the way without a delay took {:?}", begin.elapsed());
+        mesh.change_all(|quality| quality.loss = PartsPerMillion::of_percent(100.0))
+            .unwrap();
+        assert!(!passes(&b, &a, SILENCE));
+        let plain = Mesh::new(2).unwrap();
+        assert!(plain.change(there, back, |_| ()).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The machine of server and load: its cores, its network namespaces, and their usage.
 
 mod addresses;
+mod carrier;
 mod clock;
 mod cores;
 mod descriptors;
@@ -12,6 +13,7 @@ mod stalls;
 pub mod usage;
 
 pub use addresses::Addresses;
+pub use carrier::{PartsPerMillion, Quality};
 pub use clock::wall_clock;
 pub use cores::{CoreError, pin, pin_to};
 pub(crate) use descriptors::raise_descriptor_limit;

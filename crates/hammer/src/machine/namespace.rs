@@ -61,19 +61,11 @@ pub enum NamespaceError {
         /// Its message.
         message: String,
     },
-    /// The program `tc` is missing.
+    /// TUN devices cannot be made.
     #[error(
-        "the program tc cannot be run: {0}; it comes with the package iproute2, and links have no delay and no loss without it"
+        "a link that delays or loses packets cannot be made: {0}; it takes /dev/net/tun and the kernel's module tun"
     )]
-    NoTc(io::Error),
-    /// `tc` refused.
-    #[error("tc {arguments}: {message}; delay and loss take the kernel's module sch_netem")]
-    Tc {
-        /// Its arguments.
-        arguments: String,
-        /// Its message.
-        message: String,
-    },
+    NoTun(io::Error),
     /// There is no such link.
     #[error("there is no link between {0} and {1}")]
     NoLink(String, String),
@@ -166,29 +158,15 @@ impl Namespace {
 
     /// Runs `ip` in it.
     pub(super) fn ip(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
-        let output = self.output("ip", arguments).map_err(NamespaceError::NoIp)?;
-        output.map_err(|message| NamespaceError::Ip {
-            arguments: arguments.join(" "),
-            message,
-        })
-    }
-
-    /// Runs `tc` in it.
-    pub(super) fn tc(&self, arguments: &[&str]) -> Result<(), NamespaceError> {
-        let output = self.output("tc", arguments).map_err(NamespaceError::NoTc)?;
-        output.map_err(|message| NamespaceError::Tc {
-            arguments: arguments.join(" "),
-            message,
-        })
-    }
-
-    /// Runs a program in it. The inner error is what the program said.
-    fn output(&self, program: &str, arguments: &[&str]) -> io::Result<Result<(), String>> {
-        let output = self.within(|| Command::new(program).args(arguments).output())??;
-        Ok(match output.status.success() {
+        let output = self.within(|| Command::new("ip").args(arguments).output());
+        let output = output.and_then(|it| it).map_err(NamespaceError::NoIp)?;
+        match output.status.success() {
             true => Ok(()),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        })
+            false => Err(NamespaceError::Ip {
+                arguments: arguments.join(" "),
+                message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            }),
+        }
     }
 
     pub(super) fn steering_off(&self) -> Result<(), NamespaceError> {

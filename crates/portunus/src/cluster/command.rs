@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use portunus_cluster::{Folder, Invitation, NodeId, join};
+use portunus_cluster::{Folder, Invitation, NodeId, join, renew};
 use serde_json::{Value, json};
 
 use super::table;
@@ -28,6 +28,12 @@ pub(crate) enum Command {
     /// Make the key and the certificate of a node in a folder, to be taken to that node; on the node
     /// where the cluster was made
     Issue(Issue),
+    /// Revoke the certificates of a node, so that it, or who has stolen one, has to be invited anew; on
+    /// the node where the cluster was made
+    Revoke(Revoke),
+    /// Get a new certificate of this node for its present one, which has to be valid, from the node
+    /// that has invited it
+    Renew(Renew),
     /// Show nodes, links and homes, and what disagrees, as the running server sees them
     Status(Status),
 }
@@ -78,6 +84,28 @@ pub(crate) struct Issue {
     to: PathBuf,
 }
 
+/// The options of `portunus cluster revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// The name of the node
+    name: NodeName,
+    #[command(flatten)]
+    place: Place,
+    /// The SHA-256 of a further certificate, in hexadecimal; may be given several times
+    #[arg(long, value_name = "HEX", value_parser = fingerprint)]
+    fingerprint: Vec<String>,
+}
+
+/// The options of `portunus cluster renew`.
+#[derive(Debug, Args)]
+pub(crate) struct Renew {
+    #[command(flatten)]
+    place: Place,
+    /// Where this node reaches the one that has invited it, HOST:PORT [default: as in the invitation]
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
+}
+
 /// The options of `portunus cluster status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
@@ -112,6 +140,16 @@ impl std::str::FromStr for NodeName {
     }
 }
 
+/// Reads a SHA-256 in hexadecimal, also with colons as OpenSSL prints it.
+fn fingerprint(text: &str) -> Result<String, String> {
+    let digits = text.replace(':', "").to_ascii_lowercase();
+    let is_whole = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_whole {
+        true => Ok(digits),
+        false => Err("64 hexadecimal digits are expected".to_owned()),
+    }
+}
+
 /// What the program prints last, and its exit status.
 type Outcome = Result<String, (u8, String)>;
 
@@ -136,6 +174,8 @@ impl Command {
             Command::Invite(invite) => invite.run(),
             Command::Join(join) => join.run(),
             Command::Issue(issue) => issue.run(),
+            Command::Revoke(revoke) => revoke.run(),
+            Command::Renew(renew) => renew.run(),
             Command::Status(status) => status.run(),
         };
         match outcome {
@@ -210,6 +250,29 @@ impl Join {
             .map_err(failed)?;
         Ok(format!(
             "This node is {name}, which has to be cluster.name of its configuration."
+        ))
+    }
+}
+
+impl Revoke {
+    fn run(&self) -> Outcome {
+        let (_, folder) = self.place.read()?;
+        let NodeName(name) = &self.name;
+        let count = folder.revoke(name, &self.fingerprint).map_err(failed)?;
+        Ok(format!(
+            "{count} certificates of {name} are revoked. Running nodes refuse them within seconds.\n\
+             To let {name} in again: portunus cluster invite {name} --address THIS-HOST"
+        ))
+    }
+}
+
+impl Renew {
+    fn run(&self) -> Outcome {
+        let (_, folder) = self.place.read()?;
+        let renewed = runtime()?.block_on(renew(&folder, self.address.clone()));
+        let name = renewed.map_err(failed)?;
+        Ok(format!(
+            "{name} has a new certificate, which its server uses from its next start on."
         ))
     }
 }

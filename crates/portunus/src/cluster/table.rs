@@ -18,6 +18,9 @@ pub(super) fn text(status: &Value) -> String {
         format_args!("This node   {node} of {}", word(status, "cluster")),
     );
     line(&mut out, format_args!("Bus         {bus}"));
+    if let Some(days) = status.get("certificate_days").and_then(Value::as_i64) {
+        line(&mut out, format_args!("Certificate valid for {days} days"));
+    }
     let mut nodes = Table::new([
         "NODE",
         "STATE",
@@ -223,13 +226,13 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_empty_tables_are_left_out() {
         let status = json!({
-            "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true,
+            "node": "a", "cluster": "portunus", "bus_connected": true, "confirmed": true, "certificate_days": 700,
             "nodes": [{ "node": "a", "state": "serving", "region": "", "control": ["192.0.2.1:7900"],
                 "load": { "worker": 0.25, "mbps_out": 12.0 }, "age_ms": 900 }],
             "links": [{ "node": "b", "state": "up", "through": "c", "version": 2, "queued": 0 }],
             "homes": [], "disagreements": ["b is on the bus, and there is no link to it"],
         });
-        let expected = "This node   a of portunus\nBus         connected\n\n\
+        let expected = "This node   a of portunus\nBus         connected\nCertificate valid for 700 days\n\n\
             NODE  STATE    REGION  LOAD  MBIT/S OUT  SEEN   CONTROL\n\
             a     serving          25 %  12.0        0.9 s  192.0.2.1:7900\n\n\
             LINK TO  STATE         VERSION  ROUND TRIP  QUEUED  MEDIA ROUND TRIP  LOST  MBIT/S OUT  IN  STREAMS OUT  IN  CARRIED  SOURCES THROUGH\n\

@@ -152,6 +152,20 @@ impl Guest {
         guest
     }
 
+    /// The same, once the node knows the participant.
+    pub async fn viewer_soon(api: &str, room: u64, feed: u64) -> Self {
+        let (mut looker, begin) = (Guest::idle(api).await, Instant::now());
+        loop {
+            let listed = looker.ask(json!({ "request": "listparticipants", "room": room }));
+            let mut participants = listed["participants"].as_array().into_iter().flatten();
+            if participants.any(|it| it["id"] == feed && it["publisher"] == true) {
+                return Guest::viewer(api, room, feed).await;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{listed}");
+            looker.peer.run_for(Duration::from_millis(50)).await;
+        }
+    }
+
     pub fn send(&self, body: Value, jsep: Option<(&str, &str)>) {
         let mut message = json!({ "janus": "message", "transaction": "m", "body": body });
         if let Some((kind, sdp)) = jsep {
@@ -175,6 +189,12 @@ impl Guest {
     #[track_caller]
     fn until_event(&mut self, holds: impl Fn(&Value) -> bool) -> Value {
         self.events.until(holds)
+    }
+
+    /// Waits until it is told that its PeerConnection is over.
+    #[track_caller]
+    pub fn hung_up(&mut self) {
+        self.until_event(|event| event["janus"] == "hangup");
     }
 
     /// Returns the data of the plugin that has come and was not taken.

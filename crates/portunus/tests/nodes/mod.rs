@@ -1,6 +1,7 @@
 //! Processes as nodes of a cluster, with a real nats-server.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub mod bus;
 pub mod callers;
 pub mod events;
 pub mod guests;
@@ -8,7 +9,7 @@ pub mod writers;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ use portunus_tests::free_port;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::{PATIENCE, Process, attach_to, post, run};
+use crate::server::{PATIENCE, Process, attach_to, post, run_by, signal};
+use bus::Bus;
 
 /// The program, or `None` with a message.
 pub fn nats_server() -> Option<PathBuf> {
@@ -33,17 +35,7 @@ pub fn nats_server() -> Option<PathBuf> {
 
 /// A nats-server with JetStream.
 pub fn nats(program: &Path, folder: &Path, port: u16) -> Process {
-    nats_at(program, folder, (Ipv4Addr::LOCALHOST, port))
-}
-
-fn nats_at(program: &Path, folder: &Path, (ip, port): (Ipv4Addr, u16)) -> Process {
-    let mut command = Command::new(program);
-    let (ip, port) = (ip.to_string(), port.to_string());
-    command
-        .args(["-a", &ip, "-p", &port, "-js", "-sd"])
-        .arg(folder);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    Process(command.spawn().unwrap())
+    Bus::at(program, folder, (Ipv4Addr::LOCALHOST, port)).process
 }
 
 /// A node of a cluster.
@@ -55,6 +47,8 @@ pub struct Node {
     pub media_port: u16,
     admin: u16,
     pub running: Option<(Process, String)>,
+    /// The environment of its programs.
+    pub environment: Vec<(&'static str, PathBuf)>,
     /// The namespace that it is in, by its number.
     apart: Option<(Arc<Mesh>, usize)>,
 }
@@ -67,20 +61,26 @@ impl Node {
     /// A node with further keys in the section `[cluster]`.
     pub fn with(folder: &Path, name: &str, bus: u16, keys: &str) -> Self {
         let localhost = Ipv4Addr::LOCALHOST;
-        Self::at(folder, name, (localhost.into(), (localhost, bus)), keys)
+        let bus = format!("nats://{localhost}:{bus}");
+        Self::at(folder, name, (localhost.into(), &bus), keys)
+    }
+
+    /// A node whose bus is at these addresses.
+    pub fn of_bus(folder: &Path, name: &str, bus: &str) -> Self {
+        Self::at(folder, name, (Ipv4Addr::LOCALHOST.into(), bus), "")
     }
 
     /// A node at this address, with the bus at that one.
-    fn at(folder: &Path, name: &str, (ip, bus): (IpAddr, (Ipv4Addr, u16)), keys: &str) -> Self {
+    fn at(folder: &Path, name: &str, (ip, bus): (IpAddr, &str), keys: &str) -> Self {
         let place = folder.join(name);
         std::fs::create_dir(&place).unwrap();
         let (http, admin, port) = (free_port(), free_port(), free_port());
-        let (media_port, (bus_ip, bus)) = (free_port(), bus);
+        let media_port = free_port();
         let config = format!(
             "[http]\nbind = [\"{ip}\"]\nport = {http}\n[websocket]\nenabled = false\n\
              [media]\nbind = [\"{ip}\"]\nport = 0\nworkers = 1\n[admin]\nport = {admin}\n\
              [recording]\ndir = {:?}\nkeep_free_mb = 0\n[[videoroom.room]]\nroom = 1234\npublishers = 20\n\
-             [[textroom.room]]\nroom = 1234\nhistory = 10\n[cluster]\nbus = \"nats://{bus_ip}:{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
+             [[textroom.room]]\nroom = 1234\nhistory = 10\n[cluster]\nbus = \"{bus}\"\nname = \"{name}\"\nfolder = {:?}\n\
              bind = [\"{ip}\"]\nport = {port}\nmedia_port = {media_port}\nurl = \"http://{ip}:{http}/\"\n{keys}",
             place.join("rec"),
             place.join("cluster"),
@@ -94,6 +94,7 @@ impl Node {
             media_port,
             admin,
             running: None,
+            environment: Vec::new(),
             apart: None,
         }
     }
@@ -107,7 +108,24 @@ impl Node {
     }
 
     pub fn start(&mut self) {
-        self.running = Some(self.within(|| run(&self.config)));
+        let program = self.program();
+        self.running = Some(self.within(|| run_by(program, &self.config)));
+    }
+
+    fn program(&self) -> Command {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_portunus"));
+        program.envs(self.environment.iter().cloned());
+        program
+    }
+
+    /// Sends a signal to its process.
+    pub fn signal(&self, name: &str) {
+        signal(&self.running.as_ref().unwrap().0, name);
+    }
+
+    /// Returns the folder of its certificates.
+    pub fn certificates(&self) -> PathBuf {
+        self.config.with_file_name("cluster")
     }
 
     pub fn api(&self) -> &str {
@@ -126,7 +144,7 @@ impl Node {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portunus"));
+        let mut command = self.program();
         command
             .arg("cluster")
             .args(arguments)
@@ -188,7 +206,7 @@ pub fn home_of<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
 pub struct Site {
     pub nodes: Vec<Node>,
     /// `None` while it is stopped.
-    bus: Option<Process>,
+    bus: Option<Bus>,
     /// The program of the bus, and its port.
     program: (PathBuf, u16),
     folder: TempDir,
@@ -211,10 +229,26 @@ impl Site {
     /// and threads that it starts, are in that of clients. Returns `None` with a message where there
     /// are no namespaces, too.
     pub fn apart(names: &[&str]) -> Option<(Self, Arc<Mesh>)> {
+        Self::in_mesh(names, Mesh::new)
+    }
+
+    /// The same, with links that can delay and lose packets.
+    pub fn impaired(names: &[&str]) -> Option<(Self, Arc<Mesh>)> {
+        Self::in_mesh(names, Mesh::impaired)
+    }
+
+    fn in_mesh(
+        names: &[&str],
+        make: impl Fn(u8) -> Result<Mesh, NamespaceError>,
+    ) -> Option<(Self, Arc<Mesh>)> {
         let program = nats_server()?;
-        let mesh = match Mesh::new(u8::try_from(names.len()).unwrap()) {
+        let mesh = match make(u8::try_from(names.len()).unwrap()) {
             Ok(mesh) => Arc::new(mesh),
-            Err(error @ (NamespaceError::NotAllowed(_) | NamespaceError::NoIp(_))) => {
+            Err(
+                error @ (NamespaceError::NotAllowed(_)
+                | NamespaceError::NoIp(_)
+                | NamespaceError::NoTun(_)),
+            ) => {
                 println!("skipped: {error}");
                 return None;
             }
@@ -226,45 +260,94 @@ impl Site {
         Some((site, mesh))
     }
 
+    /// The same for nodes that are prepared before their start. The last one has not joined yet.
+    pub fn prepared(names: &[&str], prepare: impl Fn(&mut Node)) -> Option<Self> {
+        let names: Vec<_> = names.iter().map(|name| (*name, "")).collect();
+        let mut site = Self::planned(nats_server()?, &names, None);
+        site.nodes.iter_mut().for_each(prepare);
+        site.open(names.len() - 1);
+        let late = site.nodes.pop().unwrap();
+        site.until_linked();
+        site.nodes.push(late);
+        Some(site)
+    }
+
     fn of(program: PathBuf, names: &[(&str, &str)], apart: Option<Arc<Mesh>>) -> Self {
+        let mut site = Self::planned(program, names, apart);
+        site.open(names.len());
+        site.until_linked();
+        site
+    }
+
+    /// The nodes, none of which runs.
+    fn planned(program: PathBuf, names: &[(&str, &str)], apart: Option<Arc<Mesh>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let localhost = Ipv4Addr::LOCALHOST;
-        let bus = (apart.as_ref().map_or(localhost, |_| BUS_IP), free_port());
+        let (bus_ip, port) = (apart.as_ref().map_or(localhost, |_| BUS_IP), free_port());
+        let bus = format!("nats://{bus_ip}:{port}");
         let nodes = names.iter().enumerate().map(|(index, (name, keys))| {
             let ip = apart.as_ref().map(|mesh| mesh.nodes()[index].ip);
             let ip = ip.unwrap_or(localhost.into());
             Node {
                 apart: apart.clone().map(|mesh| (mesh, index)),
-                ..Node::at(folder.path(), name, (ip, bus), keys)
+                ..Node::at(folder.path(), name, (ip, &bus), keys)
             }
         });
-        let mut site = Site {
+        Site {
             nodes: nodes.collect(),
             bus: None,
-            program: (program, bus.1),
+            program: (program, port),
             folder,
             apart,
-        };
-        site.start_bus();
-        let nodes = &mut site.nodes;
-        nodes[0].says(&["init"]);
-        nodes[0].start();
-        let first = match &site.apart {
-            Some(mesh) => mesh.nodes()[0].ip,
-            None => localhost.into(),
-        };
-        let address = format!("{first}:{}", nodes[0].port);
-        for (index, (name, _)) in names.iter().enumerate().skip(1) {
-            let invitation = nodes[0].says(&["invite", name, "--address", &address]);
-            nodes[index].says(&["join", &invitation]);
-            nodes[index].start();
         }
-        for node in &site.nodes {
+    }
+
+    /// Starts the bus, and the first nodes.
+    fn open(&mut self, count: usize) {
+        self.start_bus();
+        self.nodes[0].says(&["init"]);
+        self.nodes[0].start();
+        for index in 1..count {
+            self.invite(&self.nodes[index]);
+            self.nodes[index].start();
+        }
+    }
+
+    /// Waits until each node has a link to each other one, and the bus has it.
+    pub fn until_linked(&self) {
+        let others = self.nodes.len() - 1;
+        for node in &self.nodes {
             node.until("links", |status| {
-                links_up(status) == names.len() - 1 && status["confirmed"] == true
+                links_up(status) == others && status["confirmed"] == true
             });
         }
-        site
+    }
+
+    /// Invites a node that is there, and lets it join.
+    pub fn invite(&self, node: &Node) {
+        let name = node.name.as_str();
+        let first = match &self.apart {
+            Some(mesh) => mesh.nodes()[0].ip,
+            None => Ipv4Addr::LOCALHOST.into(),
+        };
+        let address = format!("{first}:{}", self.nodes[0].port);
+        let invitation = self.nodes[0].says(&["invite", name, "--address", &address]);
+        node.says(&["join", &invitation]);
+    }
+
+    /// Returns the bus, which runs.
+    pub fn bus(&self) -> &Bus {
+        self.bus.as_ref().unwrap()
+    }
+
+    /// Returns the port of the bus.
+    pub fn bus_port(&self) -> u16 {
+        self.program.1
+    }
+
+    /// Returns the folder of all nodes.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Kills the bus.
@@ -279,9 +362,9 @@ impl Site {
         self.bus = Some(match &self.apart {
             Some(mesh) => mesh
                 .bus()
-                .within(|| nats_at(program, &store, (BUS_IP, *port)))
+                .within(|| Bus::at(program, &store, (BUS_IP, *port)))
                 .unwrap(),
-            None => nats(program, &store, *port),
+            None => Bus::at(program, &store, (Ipv4Addr::LOCALHOST, *port)),
         });
     }
 }

@@ -131,7 +131,11 @@ impl Phone {
             (Cause::Hangup | Cause::NoAck | Cause::Lost, Some(ending)) => ending.clone(),
             (Cause::Hangup | Cause::NoAck | Cause::Lost, None) if code < 300 => Ending::bye(),
             (Cause::Declined, Some(ending)) => ending.clone(),
-            (Cause::Cancelled, _) => Ending::cancelled(),
+            (Cause::Cancelled, _) => {
+                let cancel = message.as_ref().filter(|_| call.caller.is_some());
+                let elsewhere = cancel.and_then(SipMessage::ended_elsewhere);
+                elsewhere.unwrap_or_else(Ending::cancelled)
+            }
             // The peer accepted before our CANCEL came.
             (_, Some(ending)) if code < 300 => ending.clone(),
             _ => Ending::new(code, why.plain()),

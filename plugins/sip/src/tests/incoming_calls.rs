@@ -121,6 +121,38 @@ async fn a_caller_gives_up() {
     assert_eq!(result, expected);
 }
 
+/// Another telephone of the account, such as a page of another node, and the proxy's word for it.
+#[tokio::test]
+async fn a_call_is_answered_or_declined_by_another_telephone() {
+    let mut world = World::new();
+    let (mut page, account) = world.page("alice", json!({})).await;
+    for (number, reason, ended) in [
+        (
+            7,
+            "SIP;cause=200;text=\"Call completed elsewhere\"",
+            (200, "Accepted elsewhere"),
+        ),
+        (
+            8,
+            "Q.850;cause=26, sip;cause=603",
+            (603, "Declined elsewhere"),
+        ),
+        (9, "SIP;cause=487", (487, "Request Terminated")),
+    ] {
+        let call = world.ring(account, number, PHONE).await;
+        page.event().await;
+        world.cancel(call, reason).await;
+        let result = page.event().await["result"].clone();
+        let (code, text) = ended;
+        assert_eq!(
+            (&result["code"], &result["reason"]),
+            (&json!(code), &json!(text))
+        );
+        assert!(result["reason_header_cause"].is_string(), "{result}");
+        assert_eq!(page.next().await["janus"], "hangup");
+    }
+}
+
 /// The caller has said by Expires how long it waits.
 #[tokio::test]
 async fn a_call_that_nobody_answers_in_time_was_not_a_call() {

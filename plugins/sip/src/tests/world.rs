@@ -188,6 +188,19 @@ impl World {
         })
         .await;
     }
+
+    /// The proxy cancels a call, with this Reason.
+    pub(super) async fn cancel(&self, call: CallId, reason: &str) {
+        let cancel = request("CANCEL", &format!("Reason: {reason}\r\n"), "");
+        self.happen(AgentEvent::Ended {
+            call,
+            cause: Cause::Cancelled,
+            code: 487,
+            reason: String::new(),
+            message: Some(Arc::new(Message::Request(cancel))),
+        })
+        .await;
+    }
 }
 
 pub(super) fn offer() -> Value {

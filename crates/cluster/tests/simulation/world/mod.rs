@@ -83,6 +83,8 @@ pub struct Host {
     pub items: BTreeMap<(HomeKey, NodeId, String), Bytes>,
     pub versions: VersionRange,
     pub ended: u64,
+    /// How many items of others have gone.
+    pub gone: u64,
 }
 
 /// The world.
@@ -150,6 +152,7 @@ impl World {
                 items: BTreeMap::new(),
                 versions: VersionRange::OURS,
                 ended: 0,
+                gone: 0,
             });
         }
         world.at(world.now + Duration::from_millis(500), Action::Expire);

@@ -33,7 +33,11 @@ impl World {
                 let place = (key, node, item);
                 match value {
                     Some(value) => drop(host.items.insert(place, value)),
-                    None => drop(host.items.remove(&place)),
+                    None => {
+                        if host.items.remove(&place).is_some() {
+                            host.gone += 1;
+                        }
+                    }
                 }
             }
             Event::NodeLost { node } => {
