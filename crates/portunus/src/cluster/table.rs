@@ -65,7 +65,9 @@ pub(super) fn text(status: &Value) -> String {
         let of_media = |text: fn(&Value) -> String| media.map_or_else(String::new, text);
         links.row([
             word(it, "node"),
-            through.map_or(state.clone(), |through| format!("{state} through {through}")),
+            through.map_or(state.clone(), |through| {
+                format!("{state} through {through}")
+            }),
             version.map_or_else(String::new, |it| it.to_string()),
             round_trip,
             format!("{}", number(it, "queued")),
