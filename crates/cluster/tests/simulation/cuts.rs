@@ -86,12 +86,10 @@ fn something(
     let id = world.hosts[index].id.clone();
     let is_cut = world.cut.iter().any(|(a, b)| [*a, *b].contains(&index));
     match world.random.random_range(0..20) {
-        // Who opens a room whose home is dead may become its home before it knows the others.
-        0..10 => {
-            if !has_dead_home(world, &key) {
-                world.open(index, &key);
-            }
-        }
+        // While the home is dead, who comes may take it without knowing the others, and who goes
+        // has nobody to tell.
+        0..17 if has_dead_home(world, &key) => {}
+        0..10 => world.open(index, &key),
         10..17 => {
             excused.insert((key.clone(), id));
             world.release(index, &key, false);
