@@ -72,10 +72,11 @@ impl Course {
         self.failed.iter().map(|(carrier, _)| *carrier)
     }
 
-    /// Forgets failures that are long ago.
-    pub(crate) fn forgive(&mut self, now: Instant) {
+    /// Forgets failures that are long ago, and those of carriers whose links work again.
+    pub(crate) fn forgive(&mut self, back: &[FarNodeId], now: Instant) {
         let is_recent = |at: Instant| now.saturating_duration_since(at) < SHUNNED;
-        self.failed.retain(|(_, at)| is_recent(*at));
+        self.failed
+            .retain(|(carrier, at)| is_recent(*at) && !back.contains(carrier));
         self.insists &= !self.failed.is_empty();
     }
 

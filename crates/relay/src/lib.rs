@@ -11,6 +11,10 @@
 //! [`Relays::next_message`], carries them over a connection of its own, in order, and hands them to
 //! [`Relays::take_message`] of the other node. [`State`] is all of that without a lock and a clock.
 //!
+//! A source may come through a third node, a *carrier*: because many nodes want it
+//! ([`TreeOptions::fan_out`]), because a node of the same region has it, or because the media link
+//! with its own node does not work. It stays the source of its node, with the same ingest.
+//!
 //! | event | who calls |
 //! |---|---|
 //! | another node is reachable, with keys that both have agreed on | [`Relays::connect`] |
@@ -18,6 +22,7 @@
 //! | the other node is gone, or has started anew | [`Relays::disconnect`] |
 //! | a local source is there, or is gone | [`Relays::offer`], [`Relays::withdraw`] |
 //! | a source of another node may be needed, or not any more | [`Relays::subscribe`], [`Relays::unsubscribe`] |
+//! | this node drains, and carries no more for others | [`Relays::set_draining`] |
 //! | something has happened | [`Relays::next_event`] |
 #![forbid(unsafe_code)]
 

@@ -301,10 +301,14 @@ impl State {
 
     /// Looks at the links, and at the ways that depend on them.
     pub(crate) fn look(&mut self, now: Instant) {
-        for node in self.nodes.values_mut() {
+        let mut back = Vec::new();
+        for (id, node) in &mut self.nodes {
             let Some(place) = &node.place else { continue };
             match node.health.take(node.link.signs_of_life(), now) {
-                Some(true) => tracing::info!(node = %place.name, "cluster: the media link works"),
+                Some(true) => {
+                    tracing::info!(node = %place.name, "cluster: the media link works");
+                    back.push(*id);
+                }
                 Some(false) => tracing::warn!(
                     node = %place.name,
                     "cluster: the media link carries nothing: UDP does not pass to the node or back"
@@ -315,7 +319,7 @@ impl State {
         let keys: Vec<Key> = self.receiving.keys().copied().collect();
         for key in keys {
             if let Some(receiving) = self.receiving.get_mut(&key) {
-                receiving.course.forgive(now);
+                receiving.course.forgive(&back, now);
             }
             self.look_at_children(key, now);
             self.look_at_way(key, now);

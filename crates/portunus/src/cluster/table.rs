@@ -83,7 +83,7 @@ pub(super) fn text(status: &Value) -> String {
             of_media(|it| format!("{}", number(it, "streams_out"))),
             of_media(|it| format!("{}", number(it, "streams_in"))),
             of_media(|it| format!("{}", number(it, "carried_streams"))),
-            of_media(through),
+            of_media(sources_through),
         ]);
     }
     links.write(&mut out);
@@ -127,7 +127,7 @@ fn media_round_trip(media: &Value) -> String {
 }
 
 /// The nodes through which sources of the other node come, with their number.
-fn through(media: &Value) -> String {
+fn sources_through(media: &Value) -> String {
     let nodes = media.get("through").and_then(Value::as_object);
     let nodes = nodes.into_iter().flatten();
     let named = nodes.map(|(node, sources)| format!("{node} ({sources})"));
