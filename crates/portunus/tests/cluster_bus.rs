@@ -188,12 +188,6 @@ async fn leaders_die(times: u64, every: Duration, away: Duration) {
         let (cleo, joined) = Guest::listener(&c, ROOM, 100 + round).await;
         assert_eq!(joined["publishers"][0]["id"], 11, "{joined}");
         cleo.send(json!({ "request": "leave" }), None);
-        while begin.elapsed() < away {
-            mark = viewer
-                .flow(&mut ada, mark, Duration::from_millis(300))
-                .await;
-        }
-        quorum.run(leader);
         // A new room, which takes the bus: two servers of three suffice.
         let room = 5_000 + round;
         let dan = Guest::idle(&c).await;
@@ -208,6 +202,12 @@ async fn leaders_die(times: u64, every: Duration, away: Duration) {
             "leader n{leader} died; a new room had its home everywhere after {:?}",
             begin.elapsed()
         );
+        while begin.elapsed() < away {
+            mark = viewer
+                .flow(&mut ada, mark, Duration::from_millis(300))
+                .await;
+        }
+        quorum.run(leader);
         while begin.elapsed() < every {
             mark = viewer
                 .flow(&mut ada, mark, Duration::from_millis(300))

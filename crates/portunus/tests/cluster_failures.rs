@@ -122,6 +122,9 @@ async fn the_bus_is_away(time: Duration) {
         mark = viewer
             .flow(&mut ada, mark, Duration::from_millis(500))
             .await;
+        // So that its connection stays.
+        at_c.peer.run_for(Duration::from_millis(10)).await;
+        at_c.peer.packets.clear();
         if joined_at.elapsed() > Duration::from_secs(30) {
             joined_at = Instant::now();
             let (dan, joined) = Guest::listener(&d, ROOM, 44).await;

@@ -168,7 +168,7 @@ impl Page {
         };
         page.send(
             json!({
-                "request": "register", "username": format!("sip:{name}@portunus.test"),
+                "request": "register", "username": format!("sip:{name}@127.0.0.1:{registrar}"),
                 "secret": format!("{name}-secret"), "proxy": format!("sip:127.0.0.1:{registrar}"),
             }),
             None,
@@ -194,11 +194,11 @@ impl Page {
         self.events.until(|event| result(event)["event"] == name)
     }
 
-    async fn call(&mut self, name: &str) {
+    async fn call(&mut self, name: &str, registrar: u16) {
         let mut peer = Peer::offering().await;
         let offer = peer.offer(sound());
         self.peer = Some(peer);
-        let call = json!({ "request": "call", "uri": format!("sip:{name}@portunus.test") });
+        let call = json!({ "request": "call", "uri": format!("sip:{name}@127.0.0.1:{registrar}") });
         self.send(call, Some(("offer", &offer)));
         let calling = self.events.until(|event| event["janus"] == "event");
         assert_eq!(result(&calling)["event"], "calling", "{calling}");
@@ -233,7 +233,7 @@ async fn a_call_rings_at_pages_of_two_nodes_and_one_answers() {
     let mut at_b = Page::registered(b, "alice", registrar);
     let mut bob = Page::registered(b, "bob", registrar);
 
-    bob.call("alice").await;
+    bob.call("alice", registrar).await;
     let incoming = at_a.until("incomingcall");
     at_b.until("incomingcall");
     let mut peer = Peer::answering().await;
@@ -258,7 +258,7 @@ async fn a_call_rings_at_pages_of_two_nodes_and_one_answers() {
     bob.ended();
 
     // Who declines for all does so at other nodes, too.
-    bob.call("alice").await;
+    bob.call("alice", registrar).await;
     at_a.until("incomingcall");
     at_b.until("incomingcall");
     at_b.send(json!({ "request": "decline", "code": 603 }), None);
@@ -267,7 +267,7 @@ async fn a_call_rings_at_pages_of_two_nodes_and_one_answers() {
     assert_eq!(bob.ended().0, 603);
 
     // A caller that gives up was not answered elsewhere.
-    bob.call("alice").await;
+    bob.call("alice", registrar).await;
     at_a.until("incomingcall");
     at_b.until("incomingcall");
     bob.send(json!({ "request": "hangup" }), None);
@@ -279,7 +279,7 @@ async fn a_call_rings_at_pages_of_two_nodes_and_one_answers() {
     // A page that unregisters takes the contact of its node along, and no other one.
     at_a.send(json!({ "request": "unregister" }), None);
     at_a.until("unregistered");
-    bob.call("alice").await;
+    bob.call("alice", registrar).await;
     let incoming = at_b.until("incomingcall");
     let mut peer = Peer::answering().await;
     let answer = peer.answer(incoming["jsep"]["sdp"].as_str().unwrap());
