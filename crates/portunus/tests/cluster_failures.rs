@@ -1,6 +1,6 @@
 //! What breaks in a cluster, and what clients see of it: processes, a real nats-server, and clients
 //! with real media. Skipped with a message where no nats-server of 2.11 or newer is installed, or
-//! where the rights for network namespaces or raw sockets are missing.
+//! where the rights for raw sockets are missing. `cluster_broken_links.rs` has broken links.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
 use nodes::{Node, Site, home_of, links_up, path_of};
-use portunus_hammer::machine::Station;
 use serde_json::{Value, json};
 use server::{PATIENCE, get, metric};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -65,137 +64,6 @@ async fn listener_at_home(node: &Node, id: u64) -> Guest {
         home_of(status, "1234").is_some_and(|home| home["node"] == *name)
     });
     listener
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_that_cannot_reach_each_other_meet_again() {
-    let Some((site, mesh)) = Site::apart(&["a", "b", "c"]) else {
-        return;
-    };
-    let [a, b, c] = &site.nodes[..] else {
-        panic!("three nodes")
-    };
-    let mut cleo = listener_at_home(c, 33).await;
-    let mut ada = Guest::publisher(a.api(), ROOM, 11).await;
-    cleo.until(|data| publishers(data) == [11]);
-    let (mut bob, joined) = Guest::listener(b.api(), ROOM, 22).await;
-    assert_eq!(publishers(&joined), [11], "{joined}");
-    let mut at_b = Guest::viewer(b.api(), ROOM, 11).await;
-    let mut at_c = Guest::viewer(c.api(), ROOM, 11).await;
-    at_b.watch(&mut ada, 1).await;
-    at_c.watch(&mut ada, 2).await;
-    let before = home(&c.status());
-    cleo.untold();
-    bob.untold();
-
-    mesh.cut(Station::Node(0), Station::Node(1)).unwrap();
-    let begin = Instant::now();
-    for node in [a, b] {
-        let status = node.until("a lost link", |status| {
-            links_up(status) == 1 && status["disagreements"] != json!([])
-        });
-        println!("{}: {}", node.name, status["disagreements"]);
-        assert_eq!(status["confirmed"], true);
-    }
-    println!("the link is lost after {:?}", begin.elapsed());
-    // Node c has both, and what it sees goes on.
-    assert_eq!(links_up(&c.status()), 2);
-    at_c.watch(&mut ada, 3).await;
-    at_b.peer.run_for(Duration::from_millis(200)).await;
-    assert!(!at_b.has_picture(3));
-    // The home is alive for all, so nobody leaves.
-    for (name, guest) in [("cleo", &mut cleo), ("bob", &mut bob)] {
-        assert_eq!(guest.untold(), Vec::<Value>::new(), "{name}");
-    }
-    assert_eq!(home(&c.status()), before);
-    assert_eq!(home(&a.status()), before);
-
-    mesh.heal(Station::Node(0), Station::Node(1)).unwrap();
-    let begin = Instant::now();
-    for node in [a, b] {
-        node.until("the link", |status| {
-            links_up(status) == 2 && status["disagreements"] == json!([])
-        });
-    }
-    println!("the link is back after {:?}", begin.elapsed());
-    at_b.watch(&mut ada, 4).await;
-    println!("the picture is back after {:?}", begin.elapsed());
-    at_c.watch(&mut ada, 5).await;
-    // The other way round, too.
-    let mut dan = Guest::publisher(b.api(), ROOM, 44).await;
-    ada.until(|data| publishers(data) == [44]);
-    let mut at_a = Guest::viewer(a.api(), ROOM, 44).await;
-    at_a.watch(&mut dan, 6).await;
-    assert_eq!(home(&c.status()), before);
-}
-
-/// Waits until the room of a node has so many participants.
-async fn listed(guest: &mut Guest, count: usize) {
-    let begin = Instant::now();
-    loop {
-        let listed = guest.ask(json!({ "request": "listparticipants", "room": ROOM }));
-        if listed["participants"]
-            .as_array()
-            .is_some_and(|all| all.len() == count)
-        {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{listed}");
-        guest.peer.run_for(Duration::from_millis(50)).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_to_the_home_of_a_room_breaks_and_all_meet_again() {
-    let Some((site, mesh)) = Site::apart(&["a", "b", "c"]) else {
-        return;
-    };
-    let mut guests = Vec::new();
-    for (node, id) in site.nodes.iter().zip([11, 22, 33]) {
-        guests.push(Guest::publisher(node.api(), ROOM, id).await);
-        node.until("a home", |status| home_of(status, "1234").is_some());
-    }
-    for guest in &mut guests {
-        listed(guest, 3).await;
-    }
-    let before = home(&site.nodes[2].status());
-    assert_eq!(before.0, "a");
-    mesh.cut(Station::Node(0), Station::Node(1)).unwrap();
-    for node in &site.nodes[..2] {
-        node.until("a lost link", |status| links_up(status) == 1);
-    }
-    // The home and the third node still see each other.
-    let [ada, bob, cleo] = &mut guests[..] else {
-        panic!("three guests")
-    };
-    let mut at_c = Guest::viewer(site.nodes[2].api(), ROOM, 11).await;
-    at_c.watch(ada, 1).await;
-    let mut at_a = Guest::viewer(site.nodes[0].api(), ROOM, 33).await;
-    at_a.watch(cleo, 1).await;
-    // Two nodes hear nothing of each other, and the bus has both: none takes the home.
-    bob.peer.run_for(Duration::from_secs(1)).await;
-    for node in &site.nodes {
-        assert_eq!(home(&node.status()), before);
-    }
-
-    mesh.heal(Station::Node(0), Station::Node(1)).unwrap();
-    let begin = Instant::now();
-    for node in &site.nodes {
-        node.until("the links", |status| links_up(status) == 2);
-    }
-    for guest in &mut guests {
-        listed(guest, 3).await;
-    }
-    println!("all are listed everywhere after {:?}", begin.elapsed());
-    // Everybody sees everybody.
-    for (from, publisher) in guests.iter_mut().enumerate() {
-        let id = [11, 22, 33][from];
-        for (_, node) in site.nodes.iter().enumerate().filter(|(at, _)| *at != from) {
-            let mut viewer = Guest::viewer(node.api(), ROOM, id).await;
-            viewer.watch(publisher, 2).await;
-        }
-    }
-    assert_eq!(home(&site.nodes[2].status()), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,7 +83,7 @@ pub enum PortEvent {
         /// The node.
         node: NodeId,
     },
-    /// A node is lost, after 3 s without a word, or has started anew.
+    /// A node is lost, after 2 s without a word, or has started anew.
     Lost {
         /// The node.
         node: NodeId,

@@ -105,8 +105,10 @@ impl Node {
             entry.registered.clear();
             entry.absent.clear();
             entry.outdate(None);
+            self.forget_lost_owners(key);
         }
         // A node without a link that is not lost may still come back.
+        let entry = self.places.entry(key, now);
         let links = &self.links;
         let is_alive = |node: &NodeId| links.get(node).is_some_and(|it| !it.is_lost && !it.is_up());
         if entry.absent.iter().any(is_alive) {
@@ -196,6 +198,7 @@ impl Node {
     /// The home is dead: a node that has it open takes it, or some node deletes it.
     fn inherit(&mut self, key: &HomeKey, revision: Revision, home: &HomeRecord, now: Instant) {
         let is_open = self.places.get(key).is_some_and(|it| it.is_open);
+        let noticed = self.places.get(key).and_then(|it| it.home_dead);
         if is_open {
             self.go_there(key, revision, home, now);
         }
@@ -214,7 +217,8 @@ impl Node {
             Duration::ZERO
         };
         let entry = self.places.entry(key, now);
-        let dead = *entry.home_dead.get_or_insert(now);
+        let dead = noticed.unwrap_or(now);
+        entry.home_dead = Some(dead);
         if entry.write.is_some() {
             return;
         }

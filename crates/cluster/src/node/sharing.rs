@@ -90,8 +90,8 @@ impl Node {
         let mut items: Vec<ItemName> = own.collect();
         if let Role::Here(_) = entry.role {
             for (owner, of) in entry.others.iter().filter(|(owner, _)| *owner != with) {
-                let fresh = of.0.iter().filter(|(_, item)| !item.is_stale);
-                items.extend(fresh.map(|(name, _)| ItemName {
+                // Old ones count until their owner says otherwise, or is gone.
+                items.extend(of.0.keys().map(|name| ItemName {
                     owner: owner.clone(),
                     name: name.clone(),
                 }));
@@ -417,6 +417,19 @@ impl Node {
                 key: key.clone(),
                 node: node.clone(),
             }));
+        }
+    }
+
+    /// The home has come here: what nodes had that are lost is gone.
+    pub(super) fn forget_lost_owners(&mut self, key: &HomeKey) {
+        let Some(entry) = self.places.get(key) else {
+            return;
+        };
+        let links = &self.links;
+        let is_lost = |owner: &&NodeId| links.get(owner).is_none_or(|link| link.is_lost);
+        let lost: Vec<NodeId> = entry.others.keys().filter(is_lost).cloned().collect();
+        for owner in lost {
+            self.end_registration(key, &owner);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use portunus_cluster::{HomeKey, NodeId, WithoutBus};
 use rand::Rng;
 
+use crate::scenarios::home_of;
 use crate::schedule::check;
 use crate::world::World;
 
@@ -64,6 +65,14 @@ pub fn run(seed: u64) {
     }
 }
 
+/// Returns whether the home of a room is a run that has ended.
+fn has_dead_home(world: &World, key: &HomeKey) -> bool {
+    home_of(world, key).is_some_and(|home| {
+        let mut hosts = world.hosts.iter().filter(|host| host.node.is_some());
+        !hosts.any(|host| home.is(&host.id, host.epoch))
+    })
+}
+
 /// One thing happens. `excused` gets the items that may go for it.
 fn something(
     world: &mut World,
@@ -77,6 +86,9 @@ fn something(
     let id = world.hosts[index].id.clone();
     let is_cut = world.cut.iter().any(|(a, b)| [*a, *b].contains(&index));
     match world.random.random_range(0..20) {
+        // While the home is dead, who comes may take it without knowing the others, and who goes
+        // has nobody to tell.
+        0..17 if has_dead_home(world, &key) => {}
         0..10 => world.open(index, &key),
         10..17 => {
             excused.insert((key.clone(), id));
