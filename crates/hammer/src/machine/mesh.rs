@@ -213,7 +213,13 @@ impl Mesh {
         Ok(())
     }
 
-    /// Cuts a link for UDP only, in one direction: TCP passes.
+    /// Cuts a link for UDP only, in both directions: TCP passes.
+    pub fn cut_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        self.cut_media_way(a, b)?;
+        self.cut_media_way(b, a)
+    }
+
+    /// Cuts a link for UDP only, in one direction.
     pub fn cut_media_way(&self, from: Station, to: Station) -> Result<(), NamespaceError> {
         if self.carried.is_some() {
             return self.change(from, to, |quality| quality.is_cut_for_udp = true);
@@ -255,6 +261,12 @@ impl Mesh {
             "table",
             NOWHERE_TABLE,
         ])
+    }
+
+    /// Mends a link that was cut for UDP only.
+    pub fn heal_media(&self, a: Station, b: Station) -> Result<(), NamespaceError> {
+        self.heal_media_way(a, b)?;
+        self.heal_media_way(b, a)
     }
 
     /// Mends a link that was cut for UDP only in this direction.
@@ -410,8 +422,7 @@ mod tests {
         mesh.cut(Station::Bus, Station::Node(1)).unwrap();
         assert!(!passes(&sockets[1], &bus, SILENCE));
         assert!(passes(&sockets[1], &sockets[0], PATIENCE));
-        mesh.cut_media_way(link.0, link.1).unwrap();
-        mesh.cut_media_way(link.1, link.0).unwrap();
+        mesh.cut_media(link.0, link.1).unwrap();
         assert!(!passes(&sockets[0], &sockets[1], SILENCE));
         assert!(!passes(&sockets[1], &sockets[0], SILENCE));
         assert!(passes(&sockets[0], &sockets[2], PATIENCE));
@@ -423,8 +434,7 @@ mod tests {
             .within(|| TcpStream::connect_timeout(&address, PATIENCE))
             .unwrap();
         assert!(connected.is_ok(), "TCP passes");
-        mesh.heal_media_way(link.0, link.1).unwrap();
-        mesh.heal_media_way(link.1, link.0).unwrap();
+        mesh.heal_media(link.0, link.1).unwrap();
         assert!(passes(&sockets[0], &sockets[1], PATIENCE));
         let none = mesh.cut(Station::Node(0), Station::Node(9));
         assert!(matches!(none, Err(NamespaceError::NoLink(..))));
