@@ -40,6 +40,11 @@ const MARKS: Duration = Duration::from_secs(3_600);
 /// Before a bucket that cannot be used is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long a watch may take to begin, and how often that is tried. One of several NATS servers is
+/// chosen for it, which may have died a moment ago.
+const BEGIN: Duration = Duration::from_millis(1_500);
+const TRIES: usize = 4;
+
 /// After this time without any entry a bucket is asked whether it is empty.
 const EMPTY: Duration = Duration::from_secs(2);
 
@@ -278,17 +283,26 @@ impl Session<'_> {
                 made.map_err(|error| Failure::Bucket(error.to_string()))?
             }
         };
-        let watch = store.watch_with_history(">").await;
-        let failed =
-            |error: &dyn std::fmt::Display| Failure::Watch(name.clone(), error.to_string());
-        let watch = watch.map_err(|error| failed(&error))?;
-        Ok(Watched {
-            bucket,
-            store,
-            watch,
-            is_current: false,
-            ask: Instant::now(),
-        })
+        let mut reason = String::new();
+        for _ in 0..TRIES {
+            match timeout(BEGIN, store.watch_with_history(">")).await {
+                Ok(Ok(watch)) => {
+                    return Ok(Watched {
+                        bucket,
+                        store,
+                        watch,
+                        is_current: false,
+                        ask: Instant::now(),
+                    });
+                }
+                Ok(Err(error)) => {
+                    reason = error.to_string();
+                    sleep(FIRST_WAIT).await;
+                }
+                Err(_) => reason = format!("no answer within {BEGIN:?}"),
+            }
+        }
+        Err(Failure::Watch(name, reason))
     }
 
     async fn make(

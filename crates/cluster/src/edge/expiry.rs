@@ -55,10 +55,11 @@ impl Expiry {
 
     /// Writes the warning to the log, once a day.
     pub(super) fn look(&mut self, now: Instant) {
-        let is_due = self
-            .warned
-            .is_none_or(|at| now.saturating_duration_since(at) >= AGAIN);
-        if let Some(warning) = self.warning().filter(|_| is_due) {
+        let is_early = |at: Instant| now.saturating_duration_since(at) < AGAIN;
+        if self.warned.is_some_and(is_early) {
+            return;
+        }
+        if let Some(warning) = self.warning() {
             tracing::warn!("cluster: {warning}");
             self.warned = Some(now);
         }
