@@ -296,6 +296,12 @@ impl Pace {
         true
     }
 
+    /// Returns whether one more fits into this second.
+    pub(crate) fn has_room(&self, now: Instant, most: u32) -> bool {
+        let is_over = now.saturating_duration_since(self.since) >= Duration::from_secs(1);
+        is_over || self.count < most
+    }
+
     /// Returns when the next second begins.
     pub(crate) fn next(&self) -> Instant {
         self.since + Duration::from_secs(1)

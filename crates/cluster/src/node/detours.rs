@@ -294,12 +294,18 @@ impl Node {
         let path = self.links.get_mut(node)?.path.as_mut()?;
         let (is_open, is_up) = (path.is_open(), path.is_up());
         let (middle, mut frame) = (path.middle.clone(), None);
-        let link = self.links.get_mut(&middle)?;
-        if is_open && link.carries_ours.take(now, CARRIES_OURS) {
+        let pace = &self.links.get(&middle)?.carries_ours;
+        if is_open && pace.has_room(now, CARRIES_OURS) {
             frame = self.links.get_mut(node)?.path.as_mut()?.take_hello();
             if frame.is_none() && is_up {
                 frame = self.next_frame(node, now);
             }
+        }
+        if frame.is_some() {
+            self.links
+                .get_mut(&middle)?
+                .carries_ours
+                .take(now, CARRIES_OURS);
         }
         let bytes = frame.map(Frame::encode);
         let fits = |bytes: &bytes::Bytes| bytes.len() <= MAX_FRAME.saturating_sub(WRAPPING);
