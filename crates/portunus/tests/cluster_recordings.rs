@@ -24,8 +24,9 @@ fn keep(node: &Node, id: u64, name: &str) {
     let folder = node.config.parent().unwrap().join("rec/recordplay");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(format!("rec-{id}-audio.mjr")), b"MJR00002").unwrap();
-    let nfo =
-        format!("[{id}]\nname = {name}\ndate = 2026-11-30 10:00:00\naudio = rec-{id}-audio.mjr\n");
+    let nfo = format!(
+        "[{id}]\nname = {name}\nprivate = false\ndate = 2026-11-30 10:00:00\naudio = rec-{id}-audio.mjr\n"
+    );
     std::fs::write(folder.join(format!("{id}.nfo")), nfo).unwrap();
     let handle = attach_to(node.api(), PACKAGE);
     let updated = ask(&handle, json!({ "request": "update" }));
