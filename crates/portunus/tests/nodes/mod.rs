@@ -191,6 +191,13 @@ pub fn links_up(status: &Value) -> usize {
     links.iter().filter(|link| link["state"] == "up").count()
 }
 
+/// Those of them that do not lead through a third node.
+pub fn direct_links(status: &Value) -> usize {
+    let links = status["links"].as_array().unwrap().iter();
+    let direct = |link: &&Value| link["state"] == "up" && link["through"].is_null();
+    links.filter(direct).count()
+}
+
 pub fn path_of(api: &str, path: &str) -> String {
     api.replace("/janus", path)
 }
