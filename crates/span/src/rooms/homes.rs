@@ -122,10 +122,11 @@ impl Spanning {
         self.directory.destroy(&name);
     }
 
-    /// A client of this node has ended a room for all: nodes that do not use it have to know, too.
+    /// A client has ended a room for all: nodes that have it without using it, and those that join it
+    /// just now, have to know, too.
     async fn destroy_elsewhere(&mut self, name: &str) {
         let Ok(key) = self.port.key(name) else { return };
-        for node in self.listing.keepers(name) {
+        for node in self.listing.nodes() {
             self.send(&node, &key, &RoomMessage::Destroy).await;
         }
     }

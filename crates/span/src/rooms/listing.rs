@@ -129,11 +129,9 @@ impl Listing {
         Some(node.clone())
     }
 
-    /// Returns all nodes that have a room.
-    pub(crate) fn keepers(&self, name: &str) -> Vec<NodeId> {
-        let by_name = self.by_name();
-        let nodes = by_name.get(name).into_iter().flatten();
-        nodes.map(|(node, _)| node.clone()).collect()
+    /// Returns all other nodes that know rooms as this one does.
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
+        self.deciding().iter().cloned().collect()
     }
 
     /// Returns all definitions of a room. The keeper of rooms knows which is the latest.
@@ -278,11 +276,12 @@ mod tests {
         assert_eq!(listing.rooms().len(), 1);
         assert_eq!(listing.rooms().first().unwrap().people, 2);
         listing.set("hall", &a, None);
-        assert_eq!(listing.keepers("hall"), std::slice::from_ref(&b));
+        assert_eq!(listing.keeper("hall"), Some(b.clone()));
         listing.set("hall", &b, None);
         assert!(!listing.decides(&a));
         assert_eq!(listing.take(DECIDES, &a, Some(&Bytes::new())), None);
         assert!(listing.decides(&a) && !listing.decides(&b));
+        assert_eq!(listing.nodes(), std::slice::from_ref(&a));
         assert!(!listing.has("hall") && listing.rooms().is_empty());
     }
 
