@@ -10,8 +10,9 @@ use crate::scenarios::home_of;
 use crate::schedule::check;
 use crate::world::World;
 
-/// Within this time after the last change all see each other, cut or not.
-const SETTLING: Duration = Duration::from_secs(8);
+/// Within this time after the last change all see each other, cut or not, and a home that came when
+/// nobody wanted it any more is gone.
+const SETTLING: Duration = Duration::from_secs(20);
 
 /// Within this time after a cut was mended, there is a direct connection.
 const MENDING: Duration = Duration::from_secs(11);
