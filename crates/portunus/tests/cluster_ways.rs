@@ -3,6 +3,7 @@
 //! nats-server of 2.11 or newer is installed, or where the rights for network namespaces are missing.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     reason = "a test fails by a panic"
