@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::bus::{self, Complaint, Plan};
 use super::error::StartError;
+use super::event_log;
 use super::expiry::Expiry;
 use super::link::{LinkNews, Links, Wire};
 use super::revocations::{self, Keeper};
@@ -462,7 +463,7 @@ impl Driver {
                 if let Event::NodeUp { node, .. } | Event::NodeResumed { node } = &event {
                     self.send_revocations(node.clone());
                 }
-                log(&event, self.node.settings().versions);
+                event_log::write(&event, self.node.settings().versions);
                 if self.events.try_send(event).is_err() {
                     self.snapshot.lost_events += 1;
                 }
@@ -540,38 +541,6 @@ async fn written(from_bus: &mut mpsc::Receiver<BusEvent>) {
         if matches!(event, BusEvent::Written { .. }) {
             return;
         }
-    }
-}
-
-fn log(event: &Event, ours: VersionRange) {
-    match event {
-        Event::Heard {
-            node,
-            through: None,
-        } => tracing::info!(%node, "cluster: a link to a node is up"),
-        Event::Heard {
-            node,
-            through: Some(through),
-        } => tracing::warn!(
-            %node,
-            %through,
-            "cluster: a node cannot be connected directly, so the link to it leads through another one"
-        ),
-        Event::NodeLost { node } => tracing::warn!(%node, "cluster: a node is lost"),
-        Event::NameTaken => tracing::error!(
-            "cluster: another process has this node's name (cluster.name): this one leaves the cluster"
-        ),
-        Event::VersionRefused { node, theirs } => tracing::error!(
-            %node,
-            %theirs,
-            %ours,
-            "cluster: a node speaks no version in common with this one"
-        ),
-        Event::Confirmed(true) => tracing::info!("cluster: the bus has this node"),
-        Event::Confirmed(false) => {
-            tracing::warn!("cluster: the bus has not confirmed this node for 10 s");
-        }
-        _ => {}
     }
 }
 

@@ -4,6 +4,7 @@
 mod bus;
 mod driver;
 mod error;
+mod event_log;
 mod expiry;
 mod join;
 mod link;
