@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use portunus_media::SourceRef;
 
+use crate::far_node_id::{FarNodeId, Key};
 use crate::pending::Subject;
 use crate::sending::{Sending, SentId};
-use crate::state::{FarNodeId, Key, State};
+use crate::state::State;
 use crate::{Message, NodeName, Offer, SourceId, Wanted};
 
 /// How long a node that has asked has to say what it wants.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::state::FarNodeId;
+use crate::far_node_id::FarNodeId;
 
 /// How long a node has to answer.
 pub(crate) const ANSWERS: Duration = Duration::from_secs(1);

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use portunus_media::{Demand, MediaPlane, NodeLink};
 
 use crate::capacity::{Capacity, Choice};
+use crate::far_node_id::{FarNodeId, Key};
 use crate::health::Health;
 use crate::pending::{Pending, Subject};
 use crate::receiving::{Parent, Ssrcs};
 use crate::sending::{Sending, SentId};
-use crate::state::Key;
 use crate::{NodeName, NodePlace, SourceId, Wanted};
 
 /// How long what another node does not name again is sent on, after the connection was resumed.
@@ -67,7 +67,7 @@ impl FarNodeState {
     }
 
     /// Returns it as the node that a source is taken from.
-    pub(crate) fn parent(&self, node: crate::FarNodeId, far: u16) -> Parent {
+    pub(crate) fn parent(&self, node: FarNodeId, far: u16) -> Parent {
         Parent {
             node,
             link: self.link.id(),

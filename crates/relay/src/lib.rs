@@ -31,6 +31,7 @@ mod carrying;
 mod course;
 mod description;
 mod far_node;
+mod far_node_id;
 mod health;
 mod hold;
 mod message;
@@ -44,7 +45,8 @@ mod tree;
 mod ways;
 
 pub use description::{ExtensionId, Offer, SourceDescription, SourceId};
+pub use far_node_id::FarNodeId;
 pub use message::{Message, Wanted};
 pub use node_name::{NodeName, NodeNameError, NodePlace};
 pub use relays::{FarNode, Relays, Sources};
-pub use state::{Event, FAN_OUT, FarNodeId, FarNodeOptions, State, TreeFigures, TreeOptions};
+pub use state::{Event, FAN_OUT, FarNodeOptions, State, TreeFigures, TreeOptions};

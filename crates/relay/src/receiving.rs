@@ -10,8 +10,8 @@ use portunus_media::{
 use portunus_rtp::Ssrc;
 
 use crate::course::Course;
+use crate::far_node_id::FarNodeId;
 use crate::hold::Held;
-use crate::state::FarNodeId;
 use crate::{Offer, SourceDescription, Wanted};
 
 /// How long the packets of a stream that is not wanted any more are still taken: some are on their

@@ -7,7 +7,8 @@ use std::time::Instant;
 use portunus_media::{DemandReports, IngestId, MediaPlane, NodeLinkKey, NodeLinkStats, SourceRef};
 use tokio::sync::Notify;
 
-use crate::state::{Event, FarNodeId, FarNodeOptions, State, TreeFigures, TreeOptions};
+use crate::far_node_id::FarNodeId;
+use crate::state::{Event, FarNodeOptions, State, TreeFigures, TreeOptions};
 use crate::{Message, Offer, SourceDescription, SourceId};
 
 /// The relays of a node. Cheap to clone. [`Relays::run`] has to run.

@@ -9,7 +9,7 @@ use portunus_media::{
 use portunus_rtp::Ssrc;
 
 use crate::capacity::Rank;
-use crate::state::Key;
+use crate::far_node_id::Key;
 use crate::{SourceId, Wanted};
 
 const ENCODINGS: usize = 3;

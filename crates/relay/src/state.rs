@@ -9,6 +9,7 @@ use portunus_media::{
 };
 
 use crate::far_node::FarNodeState;
+use crate::far_node_id::{FarNodeId, Key};
 use crate::health::Health;
 use crate::pending::Subject;
 use crate::receiving::Receiving;
@@ -19,13 +20,6 @@ use crate::{Message, NodeName, NodePlace, Offer, SourceDescription, SourceId, Wa
 const LOOK: Duration = Duration::from_millis(250);
 /// How many nodes take a source from its node, if nothing else is set.
 pub const FAN_OUT: usize = 8;
-
-/// Another node, as long as it is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FarNodeId(u64);
-
-/// A source of another node, by that node and its id there.
-pub(crate) type Key = (FarNodeId, SourceId);
 
 /// How another node is connected.
 #[derive(Debug, Clone)]

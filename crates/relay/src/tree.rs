@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use crate::course::MAX_CARRIERS;
 use crate::far_node::FarNodeState;
+use crate::far_node_id::FarNodeId;
 use crate::pending::Subject;
 use crate::sending::SentId;
-use crate::state::{FarNodeId, State};
+use crate::state::State;
 use crate::{NodeName, SourceId};
 
 impl State {

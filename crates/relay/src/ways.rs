@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::course::{ANSWERS, RETRY, Step};
+use crate::far_node_id::{FarNodeId, Key};
 use crate::pending::Subject;
 use crate::receiving::Parent;
 use crate::sending::SentId;
-use crate::state::{Event, FarNodeId, Key, State, TreeFigures};
+use crate::state::{Event, State, TreeFigures};
 use crate::{Message, NodeName, SourceId};
 
 /// How long the link with a source's node has to work before the source is taken from it again.

@@ -8,9 +8,10 @@ use portunus_sip::dialog::DialogId;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::media::CallSide;
-use crate::sip_message::Caller;
+use crate::sip_message::{Caller, SipMessage};
 use crate::status::PageId;
 
 /// A call of an account.
@@ -72,43 +73,6 @@ impl Call {
     }
 }
 
-/// The end of a call by our side: a status code with its phrase.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ending {
-    pub(crate) code: u16,
-    pub(crate) reason: String,
-    /// A sentence about the cause, if the server ends the call by itself.
-    pub(crate) text: Option<String>,
-}
-
-impl Ending {
-    pub(crate) fn new(code: u16, reason: &str) -> Self {
-        Ending {
-            code,
-            reason: reason.to_owned(),
-            text: None,
-        }
-    }
-
-    /// Adds the sentence that says why the server ends the call.
-    pub(crate) fn because(self, text: impl ToString) -> Self {
-        Ending {
-            text: Some(text.to_string()),
-            ..self
-        }
-    }
-
-    /// BYE was sent.
-    pub(crate) fn bye() -> Self {
-        Ending::new(200, "to BYE")
-    }
-
-    /// CANCEL was sent or came.
-    pub(crate) fn cancelled() -> Self {
-        Ending::new(487, "Request Terminated")
-    }
-}
-
 /// The end of a call, for clients.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct End {
@@ -119,7 +83,7 @@ pub(crate) struct End {
     /// The members of the header field Reason.
     pub(crate) because: Object,
     /// The message with the header fields that the page wants.
-    pub(crate) message: Option<crate::sip_message::SipMessage>,
+    pub(crate) message: Option<SipMessage>,
 }
 
 impl End {

@@ -10,6 +10,7 @@ mod config;
 mod counts;
 mod descriptions;
 mod directory;
+mod ending;
 mod endpoint;
 mod events;
 mod failure;

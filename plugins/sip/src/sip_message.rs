@@ -7,7 +7,7 @@ use std::sync::Arc;
 use portunus_core::Object;
 use portunus_sip::message::{Headers, Host, Method, Request, Response, Uri};
 
-use crate::call::Ending;
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::headers::Prefixes;
 

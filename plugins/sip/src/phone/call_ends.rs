@@ -9,8 +9,9 @@ use tokio::time::Instant;
 
 use super::Phone;
 use super::registrations::shown_or_empty;
-use crate::call::{End, Ending};
+use crate::call::End;
 use crate::directory::Key;
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::failure::Failure;
 use crate::headers;

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::Phone;
 use super::call_ends::RING_AGAIN;
-use crate::call::{Call, End, Ending};
+use crate::call::{Call, End};
 use crate::descriptions::{description, sdp_body, without_data};
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::headers;
 use crate::media::{CallSide, Fault, PageOffer, SrtpWish, srtp_offered};

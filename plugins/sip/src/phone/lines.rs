@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::Phone;
 use crate::account::{Account, Parked};
-use crate::call::{Call, End, Ending};
+use crate::call::{Call, End};
 use crate::descriptions::description;
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::media::Fault;
 use crate::page::{PageCall, Role};

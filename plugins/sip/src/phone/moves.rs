@@ -7,8 +7,9 @@ use portunus_sip::message::StatusCode;
 use super::messages::SentMessage;
 use super::transfers::Transfer;
 use super::{Phone, Subscription};
-use crate::call::{Call, End, Ending};
+use crate::call::{Call, End};
 use crate::directory::Key;
+use crate::ending::Ending;
 use crate::page::{Page, Role};
 use crate::status::{PageId, RegistrationStatus};
 

@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 use super::{Phone, new_call_id};
 use crate::account::Secret;
-use crate::call::{Call, Ending};
+use crate::call::Call;
 use crate::descriptions::{description, sdp_body, without_data};
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::headers;
 use crate::media::{CallSide, Fault, PageOffer, SrtpWish};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Phone;
 use super::messages::{MEDIA_CONTROL, body};
-use crate::call::Ending;
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::refusal::{NOT_IN_A_CALL, Refusal};
 use crate::status::PageId;

@@ -7,8 +7,8 @@ use portunus_sip::agent::{CallId, Command};
 use serde::Deserialize;
 
 use super::Phone;
-use crate::call::Ending;
 use crate::descriptions::{sdp_body, without_data};
+use crate::ending::Ending;
 use crate::events::named_event;
 use crate::headers;
 use crate::media::{Fault, srtp_offered};
