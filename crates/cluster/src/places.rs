@@ -77,6 +77,10 @@ pub(crate) struct Entry {
     pub(crate) keep_until: Instant,
     /// At the home: whether the server has ended it.
     pub(crate) is_ended: bool,
+    /// Elsewhere: until when a deleted home has time to say that it has ended.
+    pub(crate) end_until: Option<Instant>,
+    /// Whether this node has claimed the home, and the bus has not answered.
+    pub(crate) is_claimed: bool,
     /// When the death of the home was noticed.
     pub(crate) home_dead: Option<Instant>,
     /// What the server was told last.
@@ -93,6 +97,8 @@ impl Entry {
             is_registered: false,
             is_asked: false,
         });
+        self.end_until = None;
+        self.is_claimed = false;
         self.registered.clear();
         self.absent.clear();
         self.outdate(None);
@@ -111,6 +117,8 @@ impl Entry {
             absent: BTreeSet::new(),
             keep_until: now,
             is_ended: false,
+            end_until: None,
+            is_claimed: false,
             home_dead: None,
             told: None,
         }

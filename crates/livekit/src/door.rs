@@ -17,7 +17,6 @@ use portunus_telephony::Telephony;
 use tokio::sync::oneshot;
 
 use crate::agents::Agents;
-use crate::cluster::FarSide;
 use crate::config::LiveKitConfig;
 use crate::drain;
 use crate::egress::{self, Egresses};
@@ -182,8 +181,6 @@ impl Door {
     pub(crate) fn open(self: &Arc<Self>, gateway: Gateway, means: Means) -> Result<(), SavedError> {
         let (store, saved) = Store::open(self.config.save.clone())?;
         let halls: Arc<dyn Halls> = Arc::new(HallsOf(Arc::downgrade(self)));
-        let far_side = FarSide(Arc::downgrade(self));
-        self.rooms.set_door(Arc::new(far_side));
         let facts = gateway.facts();
         let recorder = facts.recorder.in_folder(&self.config.egress.dir);
         let (media, ffmpeg) = (gateway.media().clone(), self.config.ffmpeg.clone());

@@ -9,6 +9,7 @@ use portunus_metrics::{MetricsPage, MetricsSource};
 use portunus_resources::SavedError;
 use portunus_room::Rooms;
 
+use crate::cluster::FarSide;
 use crate::config::LiveKitConfig;
 use crate::door::{Door, Means};
 use crate::drain;
@@ -63,6 +64,8 @@ impl LiveKit {
     /// have a [`Requester`](portunus_core::Requester) as extension. Plugins have started before.
     pub fn open(&self, gateway: Gateway) -> Result<Router, SavedError> {
         self.door.open(gateway, self.means.clone())?;
+        let far_side = FarSide(Arc::downgrade(&self.door));
+        self.door.rooms.set_door(Arc::new(far_side));
         tokio::spawn(clean(Arc::downgrade(&self.door)));
         tokio::spawn(send_batches(Arc::downgrade(&self.door)));
         tokio::spawn(send_speakers(Arc::downgrade(&self.door)));

@@ -11,6 +11,7 @@ mod client_handle;
 mod config;
 mod definition;
 mod directory;
+mod entry;
 mod management;
 mod messages;
 mod options;

@@ -8,6 +8,7 @@ use portunus_resources::{Asker, FarAuthor, Id, Reservation};
 use portunus_room::{Answered, ClaimError, OtherNodes, PersonId, Unprepared, Work};
 use serde_json::{Map, Value};
 
+use crate::entry::Entry;
 use crate::question::{HomeAnswer, Question};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
@@ -30,15 +31,6 @@ pub(crate) enum Prepared {
     Reserved(Reservation<Room>),
     /// The home has answered, or the request is refused.
     Answer(Value),
-}
-
-/// What the home of a room has decided about a client that joins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Whether the client has shown the room's secret.
-    pub(crate) by_secret: bool,
-    /// The id of the participant, if it is one.
-    pub(crate) id: Option<PersonId>,
 }
 
 impl Prepared {

@@ -8,8 +8,8 @@ use portunus_resources::{Access, AllowedTokens, Asker, Id, RoomContent};
 use portunus_room::Room as Conference;
 use serde::Deserialize;
 
+use crate::entry::Entry;
 use crate::options::{DoorOptions, OPTIONS, RoomOptions};
-use crate::preparation::Entry;
 use crate::refusal::Refusal;
 
 /// A room of the plugin. Its lock is taken before that of the conference.

@@ -21,6 +21,9 @@ const ADOPTED: Duration = Duration::from_secs(15);
 /// How long a home waits before it looks again whether a node without a link is lost.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long a deleted home has time to say that it has ended: the bus may be faster than the link.
+const ENDING: Duration = Duration::from_secs(1);
+
 /// The heirs of a home try one after the other.
 const HEIR_STEP: Duration = Duration::from_millis(100);
 const HEIR_LIMIT: Duration = Duration::from_secs(2);
@@ -99,8 +102,10 @@ impl Node {
         let entry = self.places.entry(key, now);
         entry.home_dead = None;
         if entry.role != Role::Here(revision) {
-            let is_fresh = entry.role == Role::Seeking && entry.is_open;
+            let was_wanted = entry.is_open || entry.is_claimed;
+            let is_fresh = entry.role == Role::Seeking && was_wanted;
             entry.keep_until = if is_fresh { now } else { now + ADOPTED };
+            entry.is_claimed = false;
             entry.role = Role::Here(revision);
             entry.registered.clear();
             entry.absent.clear();
@@ -240,8 +245,18 @@ impl Node {
             return;
         };
         entry.home_dead = None;
-        if let Role::There(_) = entry.role {
+        if let Role::There(there) = &entry.role {
+            let link = self.links.up(&there.node);
+            let is_linked = link.is_some_and(|link| link.epoch == Some(there.epoch));
+            // A home with registered nodes is deleted only after its end, so it is not claimed yet.
+            if entry.is_open && there.is_registered && is_linked {
+                let until = *entry.end_until.get_or_insert(now + ENDING);
+                if now < until {
+                    return self.places.wake(key, until);
+                }
+            }
             entry.role = Role::Seeking;
+            entry.end_until = None;
             entry.outdate(None);
         }
         if entry.write.is_some() {
@@ -350,7 +365,9 @@ impl Node {
             purpose,
         };
         self.request(Bucket::Homes, key.as_str().to_owned(), write, op);
-        self.places.entry(key, now).write = Some(purpose);
+        let entry = self.places.entry(key, now);
+        entry.write = Some(purpose);
+        entry.is_claimed = purpose == Purpose::Claim;
     }
 
     /// Takes the outcome of such a write: the new entry if it is written.
@@ -364,6 +381,7 @@ impl Node {
         if let Some(entry) = self.places.get_mut(key) {
             entry.write = None;
             entry.retry = written.is_none().then(|| now + RETRY);
+            entry.is_claimed &= written.is_some();
         }
         let Some((revision, record)) = written else {
             self.settle(key, now);

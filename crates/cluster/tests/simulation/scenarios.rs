@@ -125,6 +125,32 @@ fn two_who_open_a_room_at_once_see_each_other_and_the_room_costs_two_writes() {
 }
 
 #[test]
+fn a_room_that_is_ended_is_gone_after_two_writes_also_if_the_bus_is_faster_than_the_links() {
+    let mut world = cluster(3, WithoutBus::Refuse);
+    for count in 1..=100_u32 {
+        let key = room(&count.to_string());
+        world.open(0, &key);
+        world.until(second(10), "the home", |world| is_settled(world, &key));
+        (1..3).for_each(|index| world.open(index, &key));
+        world.until(second(10), "the room", |world| is_settled(world, &key));
+        let before = last_write(&world);
+        world.release(0, &key, true);
+        world.until(second(10), "its end", |world| {
+            home_of(world, &key).is_none() && world.hosts.iter().all(|it| it.open.is_empty())
+        });
+        world.run(second(2));
+        assert_eq!(last_write(&world), before + 1, "{}", world.story());
+    }
+}
+
+/// Returns the number of writes of homes until now.
+fn last_write(world: &World) -> u64 {
+    let writes = world.bus.entries(Bucket::Homes);
+    let numbers = writes.iter().map(|it| it.sequence);
+    numbers.max().unwrap_or_default()
+}
+
+#[test]
 fn a_home_that_dies_is_taken_over_within_16_seconds_and_its_items_go_within_3() {
     let mut world = cluster(4, WithoutBus::Refuse);
     let key = room("1");

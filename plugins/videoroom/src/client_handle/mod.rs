@@ -17,9 +17,10 @@ use portunus_room::{
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
+use crate::entry::Entry;
 use crate::messages::Show;
 use crate::options::DoorOptions;
-use crate::preparation::{Entry, Prepared, named};
+use crate::preparation::{Prepared, named};
 use crate::refusal::Refusal;
 use crate::requests::fields::{self, ConfigureRequest, JoinRequest};
 use crate::requests::{Management, Participation};
