@@ -521,7 +521,12 @@ mod tests {
         assert_eq!(folder.revoke(&node("b"), &[]).unwrap(), 1);
         folder.issue(&node("b"), &at("b2")).unwrap();
         let other = "f".repeat(64);
-        assert_eq!(folder.revoke(&node("c"), &[other.clone()]).unwrap(), 1);
+        assert_eq!(
+            folder
+                .revoke(&node("c"), std::slice::from_ref(&other))
+                .unwrap(),
+            1
+        );
         let list = folder.revocations().unwrap();
         assert!(list.has(&stolen.fingerprint) && list.has(&other));
         assert!(!list.has(&at("b2").identity().unwrap().fingerprint));
