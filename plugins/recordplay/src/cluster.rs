@@ -263,7 +263,7 @@ pub fn read_message(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
     use serde_json::json;
 
     use super::*;
