@@ -197,8 +197,11 @@ async fn leaders_die(times: u64, every: Duration, away: Duration) {
             if created["videoroom"] == "created" {
                 break;
             }
-            assert_eq!(created["error_code"], 499, "{created}");
-            assert!(begin.elapsed() < Duration::from_secs(20), "{created}");
+            // A claim that was answered too late holds the name for some seconds (427).
+            let code = created["error_code"].as_u64();
+            assert!(matches!(code, Some(499 | 427)), "{created}");
+            assert!(begin.elapsed() < Duration::from_secs(40), "{created}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
         }
         for node in &nodes {
             node.until("the home of a new room", |status| {
@@ -222,12 +225,12 @@ async fn leaders_die(times: u64, every: Duration, away: Duration) {
         }
     }
     for node in &nodes {
-        let status = node.until("nothing that disagrees", |status| {
+        node.until("nothing that disagrees, and the same homes", |status| {
             links_up(status) == 2
                 && status["confirmed"] == true
                 && status["disagreements"] == json!([])
+                && homes(status) == homes(&nodes[0].status())
         });
-        assert_eq!(homes(&status), homes(&nodes[0].status()));
     }
     viewer.peer.run_for(Duration::from_millis(300)).await;
     let marks = viewer.marks();
