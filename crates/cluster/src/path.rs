@@ -31,7 +31,7 @@ pub(crate) struct Path {
     told: u64,
 }
 
-/// What is wrong with a frame on a path.
+/// A frame on a path is missing, or out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap;
 

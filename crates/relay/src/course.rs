@@ -18,7 +18,7 @@ pub(crate) const MAX_FAILED: usize = 4;
 /// The maximum number of carriers that are known in advance.
 pub(crate) const MAX_CARRIERS: usize = 2;
 
-/// What is tried at present.
+/// The present step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Step {
     /// The way is chosen, or nothing is wanted.

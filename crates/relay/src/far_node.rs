@@ -115,7 +115,7 @@ impl FarNodeState {
         self.sending.contains_key(&id)
     }
 
-    /// What it wants of a source.
+    /// Returns the encodings and layers of a source that the node wants.
     pub(crate) fn wants(&self, id: SentId) -> Demand {
         let sending = self.sending.get(&id);
         sending.map_or(Demand::NOTHING, Sending::demand)

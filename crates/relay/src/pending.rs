@@ -21,7 +21,7 @@ pub(crate) struct Pending {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     Again,
-    /// What is wanted of a source of the node.
+    /// Asks for encodings of a source of the node.
     Want(SourceId),
     /// Who carries a source of the node?
     Seek(SourceId),
@@ -29,7 +29,7 @@ pub(crate) enum Subject {
     Carriers(SourceId),
     /// Will the node carry a source of a third one?
     Ask(NodeName, SourceId),
-    /// What is wanted of it.
+    /// Asks for encodings of such a source.
     Carry(NodeName, SourceId),
     /// A source of a third node is carried for the node.
     Carrying(NodeName, SourceId),

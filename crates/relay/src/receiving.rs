@@ -114,7 +114,7 @@ impl Receiving {
         &self.description
     }
 
-    /// What is asked for.
+    /// Returns the encodings and layers that the node is asked for.
     pub(crate) fn asked(&self) -> Demand {
         self.held.asked()
     }

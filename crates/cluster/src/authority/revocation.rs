@@ -17,8 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 
-/// The most certificates of a list, so that it fits into one frame. Those that have expired need no
-/// place.
+/// The most certificates of a list, so that it fits into one frame. Expired ones are left out.
 const MOST: usize = 250;
 
 /// The longest text in bytes.
@@ -203,7 +202,7 @@ mod tests {
         let second = read.with(more, 900, ours.key()).unwrap();
         assert!(second.is_after(&first) && second.has("bb"));
         assert_eq!(second.len(), 2);
-        // What has expired needs no place.
+        // Expired ones are left out.
         let third = second.with(Vec::new(), 2_500, ours.key()).unwrap();
         assert!(third.has("bb") && !third.has("aa"));
     }

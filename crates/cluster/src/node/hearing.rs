@@ -152,14 +152,7 @@ impl Node {
         };
         self.send(to, first);
         for part in parts {
-            let nodes = part.to_vec();
-            self.send(
-                to,
-                Frame::Hears {
-                    is_all: false,
-                    nodes,
-                },
-            );
+            self.send(to, changes_heard(part));
         }
     }
 
@@ -190,16 +183,16 @@ impl Node {
         let listeners: Vec<NodeId> = listeners.map(|(node, _)| node.clone()).collect();
         for part in changes.chunks(MAX_HEARD) {
             for to in &listeners {
-                let nodes = part.to_vec();
-                self.send(
-                    to,
-                    Frame::Hears {
-                        is_all: false,
-                        nodes,
-                    },
-                );
+                self.send(to, changes_heard(part));
             }
         }
+    }
+}
+
+fn changes_heard(part: &[Hearing]) -> Frame {
+    Frame::Hears {
+        is_all: false,
+        nodes: part.to_vec(),
     }
 }
 

@@ -245,7 +245,7 @@ pub struct Sizes {
     pub nodes: usize,
     /// Links that are up.
     pub links: usize,
-    /// Those of them that lead through a third node.
+    /// Links that lead through a third node.
     pub detours: usize,
     /// Homes of this node.
     pub homes: usize,

@@ -29,7 +29,7 @@ macro_rules! put {
 pub(super) enum Extent {
     /// All of the catalogue.
     All,
-    /// Those that were named.
+    /// The figures named on the command line.
     Named,
 }
 

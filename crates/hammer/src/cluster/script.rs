@@ -282,7 +282,7 @@ fn check(cues: &[Cue]) -> Result<(), ScriptError> {
             Event::Heal(path) => cut.retain(|it| path.ways().all(|way| *it != way)),
             Event::CutMedia(path) => silent.extend(path.ways()),
             Event::HealMedia(path) => silent.retain(|it| path.ways().all(|way| *it != way)),
-            // What is drained can be drained again.
+            // A drained node can be drained again.
             Event::Drain(_) | Event::Undrain(_) => {}
             Event::Delay(..) | Event::Jitter(..) | Event::Loss(..) => {}
             Event::StopBus => has_bus = false,

@@ -113,7 +113,7 @@ pub enum SiteError {
         node: String,
         /// The request.
         request: String,
-        /// What it says.
+        /// The error in its answer.
         message: String,
     },
     /// The links between the nodes did not come up.

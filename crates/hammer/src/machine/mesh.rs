@@ -170,17 +170,7 @@ impl Mesh {
             return self.change(from, to, |quality| quality.is_cut = true);
         }
         let [(namespace, interface, other), _] = self.ends(from, to)?;
-        namespace.ip(&[
-            "neighbour",
-            "replace",
-            &other,
-            "lladdr",
-            NOBODY,
-            "nud",
-            "permanent",
-            "dev",
-            &interface,
-        ])
+        lead_to_nobody(namespace, &interface, &other)
     }
 
     /// Mends a link that was cut.
@@ -225,17 +215,7 @@ impl Mesh {
             return self.change(from, to, |quality| quality.is_cut_for_udp = true);
         }
         let [(namespace, interface, other), _] = self.ends(from, to)?;
-        namespace.ip(&[
-            "neighbour",
-            "replace",
-            NOWHERE,
-            "lladdr",
-            NOBODY,
-            "nud",
-            "permanent",
-            "dev",
-            &interface,
-        ])?;
+        lead_to_nobody(namespace, &interface, NOWHERE)?;
         let (to, own) = (format!("{other}/32"), namespace.ip.to_string());
         namespace.ip(&[
             "route",
@@ -251,16 +231,7 @@ impl Mesh {
             "table",
             NOWHERE_TABLE,
         ])?;
-        namespace.ip(&[
-            "rule",
-            "add",
-            "to",
-            &other,
-            "ipproto",
-            "udp",
-            "table",
-            NOWHERE_TABLE,
-        ])
+        udp_rule(namespace, "add", &other)
     }
 
     /// Mends a link that was cut for UDP only.
@@ -275,16 +246,7 @@ impl Mesh {
             return self.change(from, to, |quality| quality.is_cut_for_udp = false);
         }
         let [(namespace, _, other), _] = self.ends(from, to)?;
-        namespace.ip(&[
-            "rule",
-            "del",
-            "to",
-            &other,
-            "ipproto",
-            "udp",
-            "table",
-            NOWHERE_TABLE,
-        ])
+        udp_rule(namespace, "del", &other)
     }
 
     /// Changes what all links between nodes do to packets, in both directions.
@@ -343,6 +305,35 @@ fn join(
         lead(here, interface, &there.ip.to_string())?;
     }
     Ok(())
+}
+
+/// Has what is for `other` sent to a hardware address that no interface has.
+fn lead_to_nobody(here: &Namespace, interface: &str, other: &str) -> Result<(), NamespaceError> {
+    here.ip(&[
+        "neighbour",
+        "replace",
+        other,
+        "lladdr",
+        NOBODY,
+        "nud",
+        "permanent",
+        "dev",
+        interface,
+    ])
+}
+
+/// Adds or deletes the rule by which UDP for `other` leads nowhere.
+fn udp_rule(here: &Namespace, verb: &str, other: &str) -> Result<(), NamespaceError> {
+    here.ip(&[
+        "rule",
+        verb,
+        "to",
+        other,
+        "ipproto",
+        "udp",
+        "table",
+        NOWHERE_TABLE,
+    ])
 }
 
 /// Leads what is for `other` over an interface.

@@ -35,9 +35,16 @@ impl NewNames {
         done: oneshot::Sender<Result<(), ClaimError>>,
         port: &Port,
     ) {
-        if self.0.contains_key(&key) {
-            // The client may be gone.
-            let _ = done.send(Err(ClaimError::Taken));
+        if let Some(name) = self.0.get_mut(&key) {
+            match &name.waiting {
+                // That client has given up, so this one waits in its place.
+                Some(former) if former.is_closed() => {
+                    name.since = Instant::now();
+                    name.waiting = Some(done);
+                }
+                // The client may be gone.
+                _ => drop(done.send(Err(ClaimError::Taken))),
+            }
             return;
         }
         let name = NewName {
@@ -60,14 +67,12 @@ impl NewNames {
             Place::Nowhere(reason) => Err(ClaimError::Unknown(reason.to_string())),
         };
         name.place = Some(place.clone());
+        let is_free = outcome.is_err();
         let waiting = name.waiting.take();
-        if outcome.is_err() {
+        let is_gone = waiting.is_some_and(|waiting| waiting.send(outcome).is_err());
+        if is_free || is_gone {
             self.0.remove(key);
             port.release(key).await;
-        }
-        if let Some(waiting) = waiting {
-            // The client may be gone. Then the name is released in time.
-            let _ = waiting.send(outcome);
         }
     }
 
