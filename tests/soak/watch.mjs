@@ -88,8 +88,39 @@ export class Watch {
   }
 }
 
+/** Says in which share of the time something waited for a core: since it was made, and in the worst seconds. */
+export class Pressure {
+  /** Seconds over which the worst share is taken. */
+  static WINDOW = 10;
+
+  constructor() {
+    this.looks = [this.#now()];
+    this.worst = 0;
+  }
+
+  /** Called every few seconds. */
+  look() {
+    const now = this.#now();
+    this.looks.push(now);
+    const from = this.looks.findLast(({ at }) => now.at - at >= Pressure.WINDOW * 1000);
+    if (from) this.worst = Math.max(this.worst, share(from, now));
+  }
+
+  /** Since the beginning. */
+  mean() {
+    return share(this.looks[0], this.#now());
+  }
+
+  #now() {
+    return { at: Date.now(), waited: waited() };
+  }
+}
+
+/** The share of the time between two looks in which something waited. */
+const share = (from, to) => (to.waited - from.waited) / 1000 / Math.max(to.at - from.at, 1);
+
 /** Time in µs since the start of the machine in which something waited for a core; 0 if the kernel does not say. */
-export function waited() {
+function waited() {
   try {
     return Number(/^some .*total=(\d+)/m.exec(readFileSync('/proc/pressure/cpu', 'utf8'))[1]);
   } catch {
