@@ -9,6 +9,8 @@ import path from 'node:path';
 
 // The longest tests start first, so that they do not run alone at the end.
 const FIRST = ['flash_and_beep', 'hammer', 'switching', 'adaptation', 'crash', 'cli'];
+// Those that take longer are named, with their durations.
+const LONG_S = 30;
 // With this many failures or more there is a common reason, so nothing is repeated.
 const MANY = 8;
 // A test that hangs must be reported before the caller of all tests loses patience.
@@ -88,8 +90,11 @@ const heading = ({ executable, folder }) => `     Running ${path.relative(proces
 
 /** Runs all tests of one binary; whether none failed for good, and those that may run once more. */
 async function test(binary) {
+  const began = Date.now();
   const { output, ended, left } = await runTests(binary, []);
+  const seconds = Math.round((Date.now() - began) / 1000);
   let told = heading(binary) + output;
+  if (seconds >= LONG_S) told += `    ${binary.name} took ${seconds} s\n`;
   const whole = /^test result: /m.test(output);
   if (!whole) told += `test all of it, which ended by ${ended} ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n`;
   if (left) told += 'test leaves processes behind ... FAILED\ntest result: FAILED. 0 passed; 1 failed\n';
