@@ -18,6 +18,16 @@ use crate::shared::Shared;
 /// The members of a join that the home has to know.
 const OF_JOINS: [&str; 7] = ["request", "room", "ptype", "id", "pin", "secret", "token"];
 
+/// The members of a request about forwarders and remote publications that the home has to know.
+const OF_PERMITS: [&str; 4] = ["request", "room", "id", "secret"];
+
+/// The home of a room permits a request to another node, which does what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// The id of a new participant.
+    pub(crate) id: Option<PersonId>,
+}
+
 /// The outcome of a preparation.
 #[derive(Debug)]
 pub(crate) enum Prepared {
@@ -27,6 +37,8 @@ pub(crate) enum Prepared {
     Entered(Entry),
     /// The home has given a place among the publishers.
     Place,
+    /// The home has checked that the request may manage the room.
+    Permitted(Permit),
     /// The cluster has given the id of a new room to this node.
     Reserved(Reservation<Room>),
     /// The home has answered, or the request is refused.
@@ -113,6 +125,32 @@ impl Shared {
                     ask(others.as_ref(), &name, &question).await
                 }))
             }
+            Management::RtpForward
+            | Management::StopRtpForward
+            | Management::ListForwarders
+            | Management::PublishRemotely
+            | Management::UnpublishRemotely
+            | Management::ListRemotes
+            | Management::AddRemotePublisher
+            | Management::UpdateRemotePublisher
+            | Management::RemoveRemotePublisher => {
+                let room = self.rooms.ids().required(fields, "room").ok()?;
+                let body = fields.0.iter();
+                let body = body.filter(|(name, _)| OF_PERMITS.contains(&name.as_str()));
+                let question = Question::Permit {
+                    author: FarAuthor::of(asker, &room, None),
+                    adds: request == Management::AddRemotePublisher,
+                    body: body.map(|(name, it)| (name.clone(), it.clone())).collect(),
+                };
+                let name = room.to_string();
+                Some(Box::pin(async move {
+                    // This node does what the request asks for, so it has to have the room.
+                    if let Err(Unprepared::NoHome(reason)) = others.prepare(&name).await {
+                        return Prepared::refused(&Refusal::Cluster(reason));
+                    }
+                    ask(others.as_ref(), &name, &question).await
+                }))
+            }
             // Who is in the room is the answer.
             Management::ListParticipants => {
                 let name = self.rooms.ids().required(fields, "room").ok()?.to_string();
@@ -159,7 +197,7 @@ async fn ask(others: &dyn OtherNodes, name: &str, question: &Question) -> Prepar
     let answer = match others.ask(name, question.to_text()).await {
         Answered::Here => return Prepared::Nothing,
         Answered::Answer(answer) => answer,
-        // A join can be decided here. Anything else may have been done there.
+        // A join can be decided here, and so can what this node does. Anything else may have been done there.
         Answered::Silent(node) => {
             return match question {
                 Question::Manage { .. } => Prepared::refused(&Refusal::Silent(node)),
@@ -176,6 +214,9 @@ async fn ask(others: &dyn OtherNodes, name: &str, question: &Question) -> Prepar
             id: id.map(PersonId::from),
         }),
         Some(HomeAnswer::Place) => Prepared::Place,
+        Some(HomeAnswer::Permitted { id }) => Prepared::Permitted(Permit {
+            id: id.map(PersonId::from),
+        }),
         Some(HomeAnswer::Later) | None => Prepared::Nothing,
     }
 }

@@ -535,13 +535,13 @@ impl ClientHandle {
             }
             return Reply::Ack(None);
         }
-        let reserved = match prepared {
+        let prepared = match prepared {
             Prepared::Answer(answer) => return Reply::Success(answer),
-            prepared => prepared.reservation(),
+            prepared => prepared,
         };
         let asker = Asker::client(&self.client.handle, message);
         let fields = Fields(&message.body);
-        let reply = self.shared.manage_named(name, fields, asker, reserved);
+        let reply = self.shared.manage_named(name, fields, asker, prepared);
         reply.unwrap_or_else(|refusal| refuse(&refusal))
     }
 }
