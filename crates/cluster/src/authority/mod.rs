@@ -290,11 +290,16 @@ impl Folder {
 
     /// Returns the list of revoked certificates that this folder has.
     pub(crate) fn revocations(&self) -> Result<Revocations, AuthorityError> {
-        match fs::read(self.revocations_path()) {
+        self.revocations_in(&self.revocations_path())
+    }
+
+    /// Reads a list of revoked certificates. It is empty if there is no such file.
+    pub(crate) fn revocations_in(&self, path: &Path) -> Result<Revocations, AuthorityError> {
+        match fs::read(path) {
             Ok(text) => self.verified(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Revocations::default()),
             Err(error) => Err(AuthorityError::File {
-                path: self.revocations_path(),
+                path: path.to_owned(),
                 error,
             }),
         }
@@ -311,13 +316,13 @@ impl Folder {
         write_whole(&self.revocations_path(), &list.text().unwrap_or_default())
     }
 
-    /// Returns when the list of revoked certificates was written.
-    pub(crate) fn revocations_written(&self) -> Option<SystemTime> {
-        let file = fs::metadata(self.revocations_path());
-        file.and_then(|file| file.modified()).ok()
+    /// Returns when this node's certificate was written.
+    pub(crate) fn identity_written(&self) -> Option<SystemTime> {
+        written(&self.0.join("node.pem"))
     }
 
-    fn revocations_path(&self) -> PathBuf {
+    /// Returns the file with the list of revoked certificates.
+    pub(crate) fn revocations_path(&self) -> PathBuf {
         self.0.join("revoked.json")
     }
 
@@ -365,6 +370,11 @@ impl Folder {
         }
         Authority::read(&read(&self.0.join("ca.pem"))?, &read(&path)?)
     }
+}
+
+/// Returns when a file was written, if it is there.
+pub(crate) fn written(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
 }
 
 /// Returns the authorities in a PEM text.

@@ -2,6 +2,7 @@
 //! it.
 
 mod bus;
+mod credentials;
 mod driver;
 mod error;
 mod event_log;

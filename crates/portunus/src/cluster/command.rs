@@ -272,7 +272,7 @@ impl Renew {
         let renewed = runtime()?.block_on(renew(&folder, self.address.clone()));
         let name = renewed.map_err(failed)?;
         Ok(format!(
-            "{name} has a new certificate, which its server uses from its next start on."
+            "{name} has a new certificate, which its running server takes within a second."
         ))
     }
 }
