@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portunus_brokers::nats;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -18,6 +17,7 @@ use super::error::StartError;
 use super::event_log;
 use super::expiry::Expiry;
 use super::link::{LinkNews, Links, Wire};
+use super::listeners::listen;
 use super::revocations::{self, Keeper};
 use crate::authority::Folder;
 use crate::bus::{BusEvent, BusRequest, Outcome};
@@ -564,31 +564,6 @@ async fn written(from_bus: &mut mpsc::Receiver<BusEvent>) {
             return;
         }
     }
-}
-
-async fn listen(config: &ClusterConfig) -> Result<Vec<TcpListener>, StartError> {
-    let port = config.node.port;
-    let addresses: Vec<SocketAddr> = match config.node.bind.is_empty() {
-        true => vec![SocketAddr::from(([0_u16; 8], port))],
-        false => config
-            .node
-            .bind
-            .iter()
-            .map(|ip| SocketAddr::new(*ip, port))
-            .collect(),
-    };
-    let mut listeners = Vec::new();
-    for address in addresses {
-        let bound = match TcpListener::bind(address).await {
-            // A machine without IPv6.
-            Err(_) if config.node.bind.is_empty() => {
-                TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port))).await
-            }
-            bound => bound,
-        };
-        listeners.push(bound.map_err(|error| StartError::Listen { address, error })?);
-    }
-    Ok(listeners)
 }
 
 /// Returns the number of a run.

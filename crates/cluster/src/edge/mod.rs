@@ -9,6 +9,7 @@ mod event_log;
 mod expiry;
 mod join;
 mod link;
+mod listeners;
 mod metrics;
 mod refusals;
 mod revocations;
