@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, PluginRequest};
-use portunus_resources::{Asker, FarAuthor, Id, Reservation};
+use portunus_resources::{Asker, FarAuthor, Id};
 use portunus_room::{Answered, ClaimError, OtherNodes, PersonId, Unprepared, Work};
 use serde_json::{Map, Value};
 
 use crate::entry::Entry;
+use crate::prepared::{Permit, Prepared};
 use crate::question::{HomeAnswer, Question};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
-use crate::room::Room;
 use crate::shared::Shared;
 
 /// The members of a join that the home has to know.
@@ -20,44 +20,6 @@ const OF_JOINS: [&str; 7] = ["request", "room", "ptype", "id", "pin", "secret", 
 
 /// The members of a request about forwarders and remote publications that the home has to know.
 const OF_PERMITS: [&str; 4] = ["request", "room", "id", "secret"];
-
-/// The home of a room permits a request to another node, which does what it asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Permit {
-    /// The id of a new participant.
-    pub(crate) id: Option<PersonId>,
-}
-
-/// The outcome of a preparation.
-#[derive(Debug)]
-pub(crate) enum Prepared {
-    /// This node decides.
-    Nothing,
-    /// The home has let the client in.
-    Entered(Entry),
-    /// The home has given a place among the publishers.
-    Place,
-    /// The home has checked that the request may manage the room.
-    Permitted(Permit),
-    /// The cluster has given the id of a new room to this node.
-    Reserved(Reservation<Room>),
-    /// The home has answered, or the request is refused.
-    Answer(Value),
-}
-
-impl Prepared {
-    fn refused(refusal: &Refusal) -> Self {
-        Prepared::Answer(refusal.to_json())
-    }
-
-    /// Returns the reservation of the id of a new room.
-    pub(crate) fn reservation(self) -> Option<Reservation<Room>> {
-        match self {
-            Prepared::Reserved(reservation) => Some(reservation),
-            _ => None,
-        }
-    }
-}
 
 impl Shared {
     /// Returns the work before a client joins a room. `publishes`: it begins to publish at once.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::directory;
-use crate::preparation::Prepared;
+use crate::prepared::Prepared;
 use crate::refusal::Refusal;
 use crate::requests::fields;
 use crate::shared::Shared;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
 use crate::client::Watchers;
 use crate::messages::{Show, labelled};
-use crate::preparation::Permit;
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::person_in;
 use crate::shared::Shared;

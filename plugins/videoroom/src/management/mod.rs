@@ -17,7 +17,7 @@ use portunus_room::{Room as Conference, State};
 pub(crate) use forwarders::forwarder;
 
 use crate::messages::Show;
-use crate::preparation::{Permit, Prepared};
+use crate::prepared::{Permit, Prepared};
 use crate::refusal::Refusal;
 use crate::requests::Management;
 use crate::room::Door;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::target::{Host, address, port, required_port, rtcp, srtp};
 use crate::messages::Show;
-use crate::preparation::Permit;
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::person_in;
 use crate::shared::Shared;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::success;
 use super::target::{port, srtp};
-use crate::preparation::Permit;
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::{ProfileMembers, free_id, person_in, wanted_id};
 use crate::shared::Shared;
