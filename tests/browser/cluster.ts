@@ -20,8 +20,8 @@ export interface Cluster {
   stop: () => Promise<void>;
 }
 
-/** Starts nodes with a LiveKit door and this in their configuration, and waits until they are linked. */
-export async function startCluster(names: string[], config: string): Promise<Cluster> {
+/** Starts nodes with a LiveKit door and this in their configuration, of all or of each, and such keys of `[cluster]`; waits until they are linked. */
+export async function startCluster(names: string[], config: string | ((name: string) => string), ofCluster = (_name: string) => ''): Promise<Cluster> {
   const bus = await freeTcpPort();
   const place = folderFor('nats');
   const nats = new Child('nats-server', NATS, ['-a', '127.0.0.1', '-p', String(bus), '-js', '-sd', place], place);
@@ -48,12 +48,13 @@ folder = ${JSON.stringify(own(name))}
 bind = ["127.0.0.1"]
 port = ${port}
 media_port = 0
+${ofCluster(name)}
 
 [livekit]
 keys = { ${KEY} = "${LIVEKIT_SECRET}" }
 bind = ["127.0.0.1"]
 port = ${livekit}
-${config}`,
+${typeof config === 'string' ? config : config(name)}`,
     });
     nodes.push(Object.assign(server, { livekit: `ws://127.0.0.1:${livekit}` }));
   }

@@ -108,7 +108,20 @@ test('the servers are nodes of a cluster if that is wanted, each with its own ce
   assert.match(rendered, /node\.key, subPathExpr: \$\(POD_NAME\)\.key/);
   assert.match(rendered, /\[cluster\]\n[^[]*bus = "nats:\/\/bus:4222"[^[]*url = "http:\/\/\{name\}\.test-portunus-nodes:8088"/);
   takes(rendered);
-  assert.doesNotMatch(render(), /\[cluster\]|POD_NAME\)/);
+  assert.doesNotMatch(render(), /\[cluster\]|POD_NAME\)|revoked/);
+});
+
+test('the list of revoked certificates comes from a ConfigMap that may be missing, and changes while pods run', { skip }, () => {
+  const rendered = render('cluster.enabled=true', 'cluster.revoked=thieves');
+  assert.equal(conforms(rendered), 5);
+  assert.match(rendered, /revoked = "\/etc\/portunus\/revoked\/revoked\.json"/);
+  // A file of its own (subPath) would stay as it was at the start of the pod.
+  assert.match(rendered, /\{ name: revoked, mountPath: \/etc\/portunus\/revoked, readOnly: true \}/);
+  assert.match(rendered, /name: revoked\n\s+configMap: \{ name: thieves, optional: true \}/);
+  takes(rendered);
+  const without = render('cluster.enabled=true', 'cluster.revoked=');
+  assert.doesNotMatch(without, /revoked/);
+  takes(without);
 });
 
 test('what Kubernetes does not know is found', { skip }, () => {

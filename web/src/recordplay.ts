@@ -26,6 +26,8 @@ const list = new RecordingList(element('list'), element('none'), (recorded) => v
 const position = new PositionBar(element('position'), (at) => run(player?.send({ request: 'seek', position: Math.round(at * 1000) })), false);
 
 let session: Session | null = null;
+/** The node of a cluster that the page is of. */
+let here: string | undefined;
 /** The handle that lists and plays. */
 let player: Call | null = null;
 let recorder: Recorder | null = null;
@@ -53,7 +55,13 @@ pause.addEventListener('click', () => {
   const paused = pause.getAttribute('aria-pressed') === 'true';
   run(player?.send({ request: paused ? 'resume' : 'pause' }));
 });
-void refresh().then(() => idle('Ready.'));
+void refresh().then((known) => {
+  idle('Ready.');
+  // A link of another node leads to a recording of this one.
+  const wanted = new URLSearchParams(window.location.search).get('play');
+  const linked = known.find(({ id, node }) => String(id) === wanted && node === here);
+  if (linked) void play(linked);
+});
 // Others record, too.
 setInterval(() => !document.hidden && session && !recorder && void refresh(), REFRESH);
 
@@ -68,8 +76,9 @@ async function refresh(): Promise<Recorded[]> {
   try {
     const data = await (await attached()).ask({ request: 'list' });
     if (data['error']) throw new Error(data['error']);
-    list.show(data['list'] as Recorded[]);
-    list.playing(current?.id ?? null);
+    here = data['node'] as string | undefined;
+    list.show(data['list'] as Recorded[], here);
+    list.playing(current);
     return data['list'] as Recorded[];
   } catch (error) {
     notice('error', session ? `The recordings cannot be listed: ${message(error)}` : serverAway(error));
@@ -126,7 +135,7 @@ async function play(recording: Recorded): Promise<void> {
   }
   current = recording;
   status('Connecting…');
-  list.playing(recording.id);
+  list.playing(recording);
   try {
     await (await attached()).send({ request: 'play', id: recording.id });
   } catch (error) {
@@ -233,7 +242,7 @@ function lostServer(reason: string): void {
         { label: 'Record again', id: 'record-again', run: () => void record() },
       ]);
     }
-    const same = before && known.find(({ id }) => id === before.id);
+    const same = before && known.find(({ id, node }) => id === before.id && node === before.node);
     if (!same || current || recorder) return;
     goOnAt = at;
     void play(same);

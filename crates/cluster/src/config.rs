@@ -58,6 +58,10 @@ pub struct NodeConfig {
     pub prefix: String,
     /// The folder of the certificates.
     pub folder: PathBuf,
+    /// A file that may have a list of revoked certificates, too: where the server cannot write to
+    /// the folder. It need not exist.
+    #[serde(with = "portunus_config::optional")]
+    pub revoked: Option<PathBuf>,
     /// The addresses to listen on for other nodes. Empty means all.
     pub bind: Vec<IpAddr>,
     /// The port for other nodes (TCP).
@@ -99,6 +103,7 @@ impl Default for NodeConfig {
             name: String::new(),
             prefix: "portunus".to_owned(),
             folder: "/var/lib/portunus/cluster".into(),
+            revoked: None,
             bind: Vec::new(),
             port: PORT,
             media_port: PORT,

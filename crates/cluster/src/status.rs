@@ -49,6 +49,8 @@ pub struct NodeStatus {
     pub region: String,
     /// The addresses of its control port.
     pub control: Vec<SocketAddr>,
+    /// The SHA-256 of its certificate, in hexadecimal.
+    pub fingerprint: String,
     /// Its load.
     pub load: Load,
     /// How long ago its entry was written, in ms, as far as this node has seen.

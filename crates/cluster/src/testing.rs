@@ -23,7 +23,8 @@ pub fn read_revocations(bytes: &[u8]) -> bool {
     static AUTHORITY: OnceLock<Option<Authority>> = OnceLock::new();
     let authority = AUTHORITY.get_or_init(|| Authority::make().ok());
     let authority = authority.as_ref().map(Authority::certificate);
-    authority.is_some_and(|authority| Revocations::read(bytes, authority).is_ok())
+    authority
+        .is_some_and(|authority| Revocations::read(bytes, std::slice::from_ref(authority)).is_ok())
 }
 
 /// Reads the value of a home.

@@ -47,6 +47,28 @@ fn linked_to(node: &Node, others: &[&str]) -> Value {
     })
 }
 
+/// Returns the fingerprint of a node's certificate, as its entry on the bus has it.
+fn shown(status: &Value, name: &str) -> Option<String> {
+    let mut nodes = status["nodes"].as_array()?.iter();
+    let entry = nodes.find(|it| it["node"] == name)?;
+    Some(entry["fingerprint"].as_str()?.to_owned())
+}
+
+/// Renews the certificate of a node, and waits until all nodes see the new one in its entry.
+fn renew(site: &Site, index: usize, options: &[&str]) -> String {
+    let name = site.nodes[index].name.clone();
+    let old = shown(&site.nodes[index].status(), &name).unwrap();
+    let arguments: Vec<&str> = [&["renew"], options].concat();
+    let said = site.nodes[index].says(&arguments);
+    assert!(said.contains("has a new certificate"), "{said}");
+    for node in &site.nodes {
+        node.until("the new certificate", |status| {
+            shown(status, &name).is_some_and(|now| now != old)
+        });
+    }
+    said
+}
+
 /// Returns the days that a node's certificate is valid.
 fn days(node: &Node) -> i64 {
     node.status()["certificate_days"].as_i64().unwrap()
@@ -156,16 +178,19 @@ fn a_node_renews_its_certificate_by_the_present_one() {
     let certificate = |node: &Node| fs::read(node.certificates().join("node.pem")).unwrap();
     for index in [1, 0] {
         let before = certificate(&site.nodes[index]);
-        let said = site.nodes[index].says(&["renew"]);
-        assert!(said.contains("has a new certificate"), "{said}");
+        renew(&site, index, &[]);
         assert_ne!(before, certificate(&site.nodes[index]));
-        // The running server goes on with the old one.
-        assert_eq!(links_up(&site.nodes[index].status()), 1);
-        site.nodes[index].running = None;
-        site.nodes[index].start();
-        site.until_linked();
+        // The running servers have kept their link.
+        for node in &site.nodes {
+            assert_eq!(links_up(&node.status()), 1);
+        }
         let disagreements = &site.nodes[index].status()["disagreements"];
         assert_eq!(*disagreements, json!([]));
+        // The others take it.
+        let other = 1 - index;
+        site.nodes[other].running = None;
+        site.nodes[other].start();
+        site.until_linked();
     }
     // The certificates before are revoked by the name, the present ones of other nodes as well.
     let said = site.nodes[0].says(&["revoke", "a"]);
@@ -175,4 +200,54 @@ fn a_node_renews_its_certificate_by_the_present_one() {
     assert!(!unknown.status.success());
     let elsewhere = site.nodes[1].command(&["revoke", "a"]);
     assert!(!elsewhere.status.success());
+}
+
+#[test]
+fn the_authority_is_renewed_while_nodes_trust_both() {
+    let Some(mut site) = Site::start(&["a", "b", "c"]) else {
+        return;
+    };
+    let restart = |site: &mut Site, index: usize| {
+        site.nodes[index].running = None;
+        site.nodes[index].start();
+        site.until_linked();
+        assert_eq!(site.nodes[index].status()["disagreements"], json!([]));
+    };
+    let authorities = |site: &Site, index: usize| {
+        let pem = site.nodes[index].certificates().join("ca.pem");
+        let pem = fs::read_to_string(pem).unwrap();
+        pem.matches("BEGIN CERTIFICATE").count()
+    };
+    let said = renew(&site, 0, &["--authority"]);
+    assert!(said.contains("--forget-authority"), "{said}");
+    let again = site.nodes[0].command(&["renew", "--authority"]);
+    assert!(!again.status.success());
+    // Nobody has left, and new links between nodes of both authorities come up.
+    for index in [0, 1] {
+        restart(&mut site, index);
+    }
+    renew(&site, 1, &[]);
+    assert_eq!([0, 1, 2].map(|index| authorities(&site, index)), [2, 2, 1]);
+    for index in [1, 2] {
+        restart(&mut site, index);
+    }
+    // Node c, which knows only the authority before, takes a list that the new one has signed.
+    site.nodes[0].says(&["revoke", "x", "--fingerprint", &"0".repeat(64)]);
+    let list = |index: usize| site.nodes[index].certificates().join("revoked.json");
+    let begin = Instant::now();
+    while !(list(1).exists() && list(2).exists()) {
+        assert!(begin.elapsed() < PATIENCE, "the list does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    renew(&site, 2, &[]);
+    renew(&site, 0, &["--forget-authority"]);
+    for index in [1, 2] {
+        renew(&site, index, &[]);
+    }
+    assert_eq!([0, 1, 2].map(|index| authorities(&site, index)), [1, 1, 1]);
+    for index in 0..3 {
+        restart(&mut site, index);
+    }
+    let other = site.nodes[1].command(&["renew", "--authority"]);
+    assert!(!other.status.success());
 }

@@ -13,9 +13,10 @@ mod server;
 
 use std::time::{Duration, Instant};
 
+use nodes::events::Events;
 use nodes::{Node, Site};
 use serde_json::{Value, json};
-use server::{PATIENCE, ask, attach_to};
+use server::{PATIENCE, ask, attach_to, post};
 
 const PACKAGE: &str = "janus.plugin.recordplay";
 
@@ -59,6 +60,42 @@ async fn a_list_names_the_recordings_of_all_nodes() {
     for node in &site.nodes {
         assert_eq!(listed(node), all);
     }
+    // Administrators see the same with whole addresses, also of those at the node that is asked.
+    for node in &site.nodes {
+        let request = json!({
+            "janus": "message_plugin", "transaction": "t", "plugin": PACKAGE,
+            "request": { "request": "list" },
+        });
+        let answer = node.admin(&request);
+        let list = answer["response"]["list"].as_array().unwrap();
+        assert_eq!(list.len(), all.len(), "{answer}");
+        for entry in list {
+            let at = site
+                .nodes
+                .iter()
+                .find(|it| entry["node"] == it.name.as_str());
+            let url = at.unwrap().url();
+            assert_eq!(entry["node_url"], url, "{entry}");
+            let file = entry["urls"]["audio"].as_str().unwrap();
+            assert!(file.starts_with(&format!("{url}recordplay/")), "{file}");
+        }
+    }
+    // Who asks for a recording of another node learns where to go.
+    let handle = attach_to(site.nodes[2].api(), PACKAGE);
+    let events = Events::of(&handle);
+    let play = |id: u64| {
+        let body = json!({ "request": "play", "id": id });
+        let message = json!({ "janus": "message", "transaction": "t", "body": body });
+        post(&handle, &message);
+        let event = events.until(|event| event["plugindata"]["data"].get("error").is_some());
+        event["plugindata"]["data"].clone()
+    };
+    let refused = play(8);
+    assert_eq!(refused["error_code"], 416, "{refused}");
+    assert_eq!(refused["node"], "b");
+    assert_eq!(refused["node_url"], site.nodes[1].url());
+    let unknown = play(9);
+    assert_eq!(unknown["error"], "No such recording");
     // Those of a node that is gone are left out.
     site.nodes[1].running = None;
     let begin = Instant::now();

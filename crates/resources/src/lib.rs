@@ -18,6 +18,7 @@ mod access;
 mod answer;
 mod asker;
 mod configured_room;
+mod ended;
 mod far_author;
 mod guard;
 mod guesses;

@@ -1,11 +1,13 @@
 //! The resources of a plugin, and the requests about them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portunus_core::{Fields, PluginCounter, Rights, equal_in_constant_time, with_admin_key};
 
 use tokio::sync::watch;
 
+use crate::ended::Ended;
 use crate::guesses::Guesses;
 use crate::registry::Registry;
 use crate::waiting::Waiting;
@@ -28,6 +30,7 @@ pub struct Resources<R: Resource> {
     saved: Option<Arc<Saved<R::Written>>>,
     guesses: Guesses,
     waiting: Waiting<R>,
+    ended: Ended,
 }
 
 impl<R: Resource> Resources<R> {
@@ -51,6 +54,7 @@ impl<R: Resource> Resources<R> {
             saved,
             guesses: Guesses::new(keys.max_wrong),
             waiting: Waiting::default(),
+            ended: Ended::default(),
         };
         Ok((resources, first))
     }
@@ -237,6 +241,22 @@ impl<R: Resource> Resources<R> {
     /// Returns the resources that end once they are unused.
     pub(crate) fn waiting(&self) -> &Waiting<R> {
         &self.waiting
+    }
+
+    /// Notes that a request has made the resource `id`.
+    pub fn note_made(&self, id: &Id) {
+        self.ended.made(id);
+        self.registry.note_made(id);
+    }
+
+    /// Returns whether a request has made the resource `id` in the last `time`.
+    pub(crate) fn is_made_within(&self, id: &Id, time: Duration) -> bool {
+        self.registry.is_made_within(id, time)
+    }
+
+    /// Returns the resources that were ended permanently.
+    pub(crate) fn ended(&self) -> &Ended {
+        &self.ended
     }
 
     /// Returns the file of permanent resources, if there is one.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -22,6 +23,27 @@ pub trait Directory: fmt::Debug + Send + Sync {
 
     /// Ends the room that is called `name`, and tells its clients. Does nothing without one.
     fn destroy(&self, name: &str);
+
+    /// Ends the room that is called `name`, which another node has ended permanently `ago`, and notes
+    /// that in the file of permanent rooms. Returns false if the room was made since, and stays.
+    fn destroy_permanently(&self, name: &str, ago: Duration) -> bool {
+        let _ = ago;
+        self.destroy(name);
+        true
+    }
+
+    /// Another node has the room that is called `name`. Returns how long ago it was ended
+    /// permanently, which that node may not know.
+    fn is_listed_elsewhere(&self, name: &str) -> Option<Duration> {
+        let _ = name;
+        None
+    }
+
+    /// Changes the room that is called `name` as [`Directory::adopt`] does, and notes that in the
+    /// file of permanent rooms, if that or the configuration has the room.
+    fn change_permanently(&self, name: &str, definition: &str) -> Result<(), CreateError> {
+        self.adopt(name, definition)
+    }
 
     /// Returns whether clients of the keeping door can name only participants whose id is a number.
     fn has_numbers(&self) -> bool;
@@ -75,8 +97,12 @@ pub trait OtherNodes: fmt::Debug + Send + Sync {
     /// ([`FarDoor::take`]).
     fn tell(&self, name: &str, message: Vec<u8>);
 
-    /// A client of this node has ended the room that is called `name`, for all nodes.
-    fn destroyed(&self, name: &str);
+    /// A client of this node has ended the room that is called `name`, for all nodes. `permanently`:
+    /// also in their files.
+    fn destroyed(&self, name: &str, permanently: bool);
+
+    /// A client has changed the room that is called `name`, which is in the file of this node so.
+    fn changed_permanently(&self, name: &str);
 
     /// Returns the rooms of the other nodes.
     fn rooms(&self) -> Vec<FarRoom>;

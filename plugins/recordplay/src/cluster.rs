@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::shelf::Shelf;
 
@@ -27,7 +27,9 @@ const MAX_QUESTIONS: usize = 1_000;
 enum FarMessage {
     /// What recordings there are.
     List { call: u64, with_private: bool },
-    /// The answer.
+    /// Which recording has this id.
+    Find { call: u64, id: u64 },
+    /// The answer: a list of one at most to `find`.
     Listed {
         call: u64,
         list: Vec<Map<String, Value>>,
@@ -132,7 +134,14 @@ impl Recordings {
             Ok(FarMessage::List { call, with_private }) => {
                 let (recordings, to) = (self.clone(), from.to_owned());
                 tokio::spawn(async move {
-                    let list = recordings.own(with_private).await;
+                    let list = recordings.own(with_private, None).await;
+                    recordings.send(&to, &FarMessage::Listed { call, list });
+                });
+            }
+            Ok(FarMessage::Find { call, id }) => {
+                let (recordings, to) = (self.clone(), from.to_owned());
+                tokio::spawn(async move {
+                    let list = recordings.own(true, Some(id)).await;
                     recordings.send(&to, &FarMessage::Listed { call, list });
                 });
             }
@@ -162,15 +171,18 @@ impl Recordings {
         }
     }
 
-    /// Returns the recordings of this node for another one: with the name of this one, and whole
-    /// addresses of files.
-    async fn own(&self, with_private: bool) -> Vec<Map<String, Value>> {
+    /// Returns the recordings of this node for another one, or only the one with the id `only`.
+    /// Entries have the name of this node, and whole addresses of files.
+    async fn own(&self, with_private: bool, only: Option<u64>) -> Vec<Map<String, Value>> {
         let own = self.0.own.get();
         let own = own.and_then(|own| Some((own.shelf.upgrade()?, own.serve)));
         let Some(((shelf, serve), this)) = own.zip(self.0.node.get()) else {
             return Vec::new();
         };
-        let all = shelf.list().await;
+        let all = match only {
+            Some(id) => shelf.get(id).await.into_iter().collect(),
+            None => shelf.list().await,
+        };
         let seen = all.iter().filter(|it| with_private || !it.nfo.is_private);
         let (mut bytes, mut list) = (0_usize, Vec::new());
         for recording in seen {
@@ -178,7 +190,7 @@ impl Recordings {
                 continue;
             };
             located(&mut entry, this.url.as_deref());
-            entry.insert("node".to_owned(), this.name.as_str().into());
+            self.sign(&mut entry, false);
             bytes = bytes.saturating_add(Value::from(entry.clone()).to_string().len());
             if bytes > LONGEST {
                 break;
@@ -193,8 +205,44 @@ impl Recordings {
         self.0.node.get().map(|node| node.name.as_str())
     }
 
+    /// Adds the name and the address of this node to an entry of its own list. `wholly`: the
+    /// addresses of files become whole ones, if this one is known.
+    pub(crate) fn sign(&self, entry: &mut Map<String, Value>, wholly: bool) {
+        if let Some(this) = self.0.node.get() {
+            if wholly && this.url.is_some() {
+                located(entry, this.url.as_deref());
+            }
+            entry.insert("node".to_owned(), this.name.as_str().into());
+            if let Some(url) = &this.url {
+                entry.insert("node_url".to_owned(), url.as_str().into());
+            }
+        }
+    }
+
     /// Returns the recordings of the other nodes. Those of nodes that do not answer are left out.
     pub(crate) async fn elsewhere(&self, with_private: bool) -> Vec<Map<String, Value>> {
+        let mut all = Vec::new();
+        let mut answers = self.ask(|call| FarMessage::List { call, with_private });
+        while let Some(list) = answers.next(self).await {
+            all.extend(list);
+        }
+        all
+    }
+
+    /// Returns the place of a recording of another node.
+    pub(crate) async fn find(&self, id: u64) -> Option<FarPlace> {
+        let mut answers = self.ask(|call| FarMessage::Find { call, id });
+        while let Some(list) = answers.next(self).await {
+            let found = list.iter().find(|it| it.get("id") == Some(&id.into()));
+            if let Some(place) = found.and_then(FarPlace::of) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Asks all other nodes.
+    fn ask(&self, question: impl Fn(u64) -> FarMessage) -> Answers {
         let mut answers = Vec::new();
         {
             let mut known = self.known();
@@ -214,19 +262,49 @@ impl Recordings {
             }
         }
         for (call, node, _) in &answers {
-            let call = *call;
-            self.send(node, &FarMessage::List { call, with_private });
+            self.send(node, &question(*call));
         }
-        let mut all = Vec::new();
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        for (call, _, answered) in answers {
-            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            match timeout(left, answered).await {
-                Ok(Ok(list)) => all.extend(list),
-                Ok(Err(_)) | Err(_) => drop(self.known().questions.remove(&call)),
+        let answers = answers.into_iter().map(|(call, _, answer)| (call, answer));
+        Answers {
+            waiting: answers.collect(),
+            deadline: Instant::now() + PATIENCE,
+        }
+    }
+}
+
+/// The answers of the other nodes to a question.
+#[derive(Debug)]
+struct Answers {
+    waiting: Vec<(u64, oneshot::Receiver<Vec<Map<String, Value>>>)>,
+    deadline: Instant,
+}
+
+impl Answers {
+    /// Returns the answer of another node, or `None` if no more come in time.
+    async fn next(&mut self, recordings: &Recordings) -> Option<Vec<Map<String, Value>>> {
+        while let Some((call, answered)) = self.waiting.pop() {
+            match timeout_at(self.deadline, answered).await {
+                Ok(Ok(list)) => return Some(list),
+                Ok(Err(_)) | Err(_) => drop(recordings.known().questions.remove(&call)),
             }
         }
-        all
+        None
+    }
+}
+
+/// The node of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FarPlace {
+    pub(crate) node: String,
+    /// Its address for clients, if it is known.
+    pub(crate) url: Option<String>,
+}
+
+impl FarPlace {
+    fn of(entry: &Map<String, Value>) -> Option<Self> {
+        let text = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+        let (node, url) = (text("node")?, text("node_url"));
+        Some(Self { node, url })
     }
 }
 
@@ -314,5 +392,36 @@ mod tests {
         };
         let (list, ()) = tokio::join!(recordings.elsewhere(false), answering);
         assert_eq!(list, [entry(json!({ "id": 7, "node": "b" }))]);
+    }
+
+    #[tokio::test]
+    async fn a_recording_is_found_at_the_node_that_has_it() {
+        let recordings = Recordings::default();
+        let mut messages = recordings.join_cluster("a", None);
+        for node in ["b", "c"] {
+            recordings.node_is_there(node);
+        }
+        let there = recordings.clone();
+        let answering = async move {
+            for _ in 0..2 {
+                let (node, message) = messages.recv().await.unwrap();
+                let FarMessage::Find { call, id: 7 } = serde_json::from_slice(&message).unwrap()
+                else {
+                    panic!("a question");
+                };
+                let url = format!("https://{node}.example.org");
+                let has_it = json!({ "id": 7, "node": node, "node_url": url });
+                let list = match node.as_str() {
+                    "b" => vec![entry(has_it)],
+                    _ => Vec::new(),
+                };
+                let answer = serde_json::to_vec(&FarMessage::Listed { call, list }).unwrap();
+                there.take(&node, &answer);
+            }
+        };
+        let (place, ()) = tokio::join!(recordings.find(7), answering);
+        let place = place.unwrap();
+        assert_eq!(place.node, "b");
+        assert_eq!(place.url.as_deref(), Some("https://b.example.org"));
     }
 }

@@ -28,7 +28,10 @@ pub(crate) async fn open(shared: &Shared, play: Play) -> Result<Opened, Refusal>
     let (shelf, opening) = (&shared.shelf, &shared.opening);
     match play {
         Play::Recording(id) => {
-            let recorded = shelf.get(id).await.ok_or(Refusal::NoSuchRecording)?;
+            let Some(recorded) = shelf.get(id).await else {
+                let place = shared.recordings.find(id).await;
+                return Err(place.map_or(Refusal::NoSuchRecording, Refusal::Elsewhere));
+            };
             let viewing = Viewing::new(recorded);
             let (folder, files) = (shelf.folder().to_owned(), viewing.0.nfo.files.clone());
             let opened = opening.open(move || complete_recording::open(&folder, &files));

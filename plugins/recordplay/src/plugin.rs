@@ -107,18 +107,17 @@ impl Plugin for RecordPlay {
     }
 
     fn admin(&self, request: Value) -> Option<Reply> {
-        let named = |fields: Fields<'_>| {
+        let perform = |fields: Fields<'_>| {
             let name: &str = fields.required("request")?;
             match name.to_ascii_lowercase().as_str() {
-                "update" => Ok(()),
+                "update" => Ok(self.shared.update()),
+                "list" => Ok(self.shared.list_for_administrator()),
                 _ => Err(Refusal::Unknown(name.to_owned())),
             }
         };
         let request = request.as_object().map(Fields);
-        Some(match request.ok_or(Refusal::NotAnObject).and_then(named) {
-            Ok(()) => self.shared.update(),
-            Err(refusal) => Reply::Success(refusal.to_json()),
-        })
+        let performed = request.ok_or(Refusal::NotAnObject).and_then(perform);
+        Some(performed.unwrap_or_else(|refusal| Reply::Success(refusal.to_json())))
     }
 
     fn counters(&self) -> Vec<PluginCounter> {

@@ -5,6 +5,7 @@ use portunus_core::{FieldError, JsepError, Object, OutOfScope, Untrusted};
 use portunus_files::FileError;
 use serde_json::Value;
 
+use crate::cluster::FarPlace;
 use crate::opening::Busy;
 
 /// The reason of a refusal. Its text is for the client.
@@ -26,6 +27,8 @@ pub(crate) enum Refusal {
     MissingAnswer,
     #[error("No such recording")]
     NoSuchRecording,
+    #[error("This recording is at the node {}, which plays it", .0.node)]
+    Elsewhere(FarPlace),
     #[error("The recording cannot be played: {0}")]
     Unplayable(#[from] FileError),
     #[error("Not a recording session, can't update")]
@@ -85,7 +88,7 @@ impl Refusal {
             Refusal::Field(FieldError::Type { .. } | FieldError::Value { .. })
             | Refusal::Invalid(_)
             | Refusal::PlayWithJsep => 414,
-            Refusal::NoSuchRecording => 416,
+            Refusal::NoSuchRecording | Refusal::Elsewhere(_) => 416,
             Refusal::Unplayable(_) => 417,
             Refusal::NotRecording
             | Refusal::NotPlaying
@@ -102,10 +105,16 @@ impl Refusal {
 
     /// Returns the answer to the client.
     pub(crate) fn to_json(&self) -> Value {
+        let place = match self {
+            Refusal::Elsewhere(place) => Some(place),
+            _ => None,
+        };
         Object::new()
             .with("recordplay", "event")
             .with("error_code", self.code())
             .with("error", self.to_string())
+            .with_some("node", place.map(|place| place.node.as_str()))
+            .with_some("node_url", place.and_then(|place| place.url.as_deref()))
             .into()
     }
 }

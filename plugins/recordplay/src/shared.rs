@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portunus_core::media::MediaPlane;
 use portunus_core::record::Recorder;
-use portunus_core::{FieldError, Fields, Later, Reply, Rights};
+use portunus_core::{FieldError, Fields, Later, Object, Reply, Rights};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::Recordings;
@@ -44,21 +44,33 @@ impl Shared {
         }))
     }
 
+    /// Lists all recordings for administrators, whose programs do not know the port of the files:
+    /// addresses are whole if the node knows its own.
+    pub(crate) fn list_for_administrator(&self) -> Reply {
+        self.list_as(true, true)
+    }
+
     /// Lists the recordings, with private ones if wanted.
     pub(crate) fn list(&self, with_private: bool) -> Reply {
+        self.list_as(with_private, false)
+    }
+
+    fn list_as(&self, with_private: bool, with_whole_addresses: bool) -> Reply {
         let (shelf, serve) = (Arc::clone(&self.shelf), self.config.serve);
         let recordings = self.recordings.clone();
         Reply::Later(Later::new(async move {
             let (all, elsewhere) = tokio::join!(shelf.list(), recordings.elsewhere(with_private));
             let seen = all.iter().filter(|it| with_private || !it.nfo.is_private);
             let mut list: Vec<_> = seen.map(|it| it.to_json(serve)).collect();
-            if let Some(node) = recordings.node() {
-                for entry in list.iter_mut().filter_map(Value::as_object_mut) {
-                    entry.insert("node".to_owned(), node.into());
-                }
+            for entry in list.iter_mut().filter_map(Value::as_object_mut) {
+                recordings.sign(entry, with_whole_addresses);
             }
             list.extend(elsewhere.into_iter().map(Value::from));
-            json!({ "recordplay": "list", "list": list })
+            Object::new()
+                .with("recordplay", "list")
+                .with_some("node", recordings.node())
+                .with("list", list)
+                .into()
         }))
     }
 

@@ -36,5 +36,10 @@ pub(crate) trait OtherNodes: fmt::Debug + Send + Sync {
     fn memberships(&self, guest: &Handle) -> Vec<Object>;
 
     /// A room of this node was destroyed by a request, so rooms of the same id end at all nodes.
-    fn destroyed(&self, id: &Id);
+    /// `permanently`: also in their files.
+    fn destroyed(&self, id: &Id, permanently: bool);
+
+    /// A room of this node was changed permanently by this request. Nodes that have it in their files
+    /// change it there.
+    fn edited_permanently(&self, id: &Id, request: &Map<String, Value>);
 }

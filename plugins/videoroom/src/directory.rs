@@ -1,6 +1,7 @@
 //! The plugin's rooms for other doors.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use portunus_resources::{self as resources, AllowedTokens, Id, Ids, Maker, RoomContent};
 use portunus_room::{CreateError, Directory, Room as Conference, RoomSettings, Work};
@@ -58,6 +59,7 @@ impl Directory for RoomDirectory {
         };
         match shared.make(Some(id), options, AllowedTokens::default(), Maker::Operator) {
             Ok(room) => {
+                shared.rooms.note_made(&room.id);
                 let door = room.lock();
                 tracing::info!(room = %door.id, "room created");
                 door.notify(None, || door.notice("created").into());
@@ -83,6 +85,30 @@ impl Directory for RoomDirectory {
         door.end(None);
         door.notify(None, || door.notice("destroyed").into());
         tracing::info!(room = %door.id, "room destroyed");
+    }
+
+    fn destroy_permanently(&self, name: &str, ago: Duration) -> bool {
+        let shared = self.0.upgrade();
+        let found = shared.and_then(|shared| Some((id(shared.rooms.ids(), name)?, shared)));
+        found.is_some_and(|(id, shared)| shared.rooms.end_permanently_too(&id, ago))
+    }
+
+    fn is_listed_elsewhere(&self, name: &str) -> Option<Duration> {
+        let shared = self.0.upgrade()?;
+        let id = id(shared.rooms.ids(), name)?;
+        shared.rooms.is_listed_elsewhere(&id)
+    }
+
+    fn change_permanently(&self, name: &str, definition: &str) -> Result<(), CreateError> {
+        // A room that is not here is in no file either.
+        if self.room(name).is_none() {
+            return Ok(());
+        }
+        self.adopt(name, definition)?;
+        if let Some((shared, room)) = self.room(name) {
+            shared.rooms.keep_too(&room);
+        }
+        Ok(())
     }
 
     fn has_numbers(&self) -> bool {

@@ -17,6 +17,7 @@ mod messages;
 mod options;
 mod plugin;
 mod preparation;
+mod prepared;
 mod question;
 mod refusal;
 mod requests;

@@ -16,7 +16,8 @@ use serde_json::{Map, Value};
 use crate::client_handle::ClientHandle;
 use crate::config::VideoRoomConfig;
 use crate::directory::RoomDirectory;
-use crate::preparation::{Prepared, named};
+use crate::preparation::named;
+use crate::prepared::Prepared;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
 use crate::shared::{PACKAGE, Shared};
@@ -140,15 +141,15 @@ impl Plugin for VideoRoom {
 
 /// Answers a request of an administrator after its preparation.
 fn administer(shared: &Shared, body: &Map<String, Value>, prepared: Prepared) -> Reply {
-    let reserved = match prepared {
+    let prepared = match prepared {
         Prepared::Answer(answer) => return Reply::Success(answer),
-        prepared => prepared.reservation(),
+        prepared => prepared,
     };
     let fields = Fields(body);
     let name = fields.required_string("request");
     let reply = name.map_err(Refusal::from).and_then(|name| {
         let asker = Asker::administrator();
-        shared.manage_named(name, fields, asker, reserved)
+        shared.manage_named(name, fields, asker, prepared)
     });
     reply.unwrap_or_else(|refusal| Reply::Success(refusal.to_json()))
 }

@@ -4,48 +4,22 @@
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, PluginRequest};
-use portunus_resources::{Asker, FarAuthor, Id, Reservation};
+use portunus_resources::{Asker, FarAuthor, Id};
 use portunus_room::{Answered, ClaimError, OtherNodes, PersonId, Unprepared, Work};
 use serde_json::{Map, Value};
 
 use crate::entry::Entry;
+use crate::prepared::{Permit, Prepared};
 use crate::question::{HomeAnswer, Question};
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
-use crate::room::Room;
 use crate::shared::Shared;
 
 /// The members of a join that the home has to know.
 const OF_JOINS: [&str; 7] = ["request", "room", "ptype", "id", "pin", "secret", "token"];
 
-/// The outcome of a preparation.
-#[derive(Debug)]
-pub(crate) enum Prepared {
-    /// This node decides.
-    Nothing,
-    /// The home has let the client in.
-    Entered(Entry),
-    /// The home has given a place among the publishers.
-    Place,
-    /// The cluster has given the id of a new room to this node.
-    Reserved(Reservation<Room>),
-    /// The home has answered, or the request is refused.
-    Answer(Value),
-}
-
-impl Prepared {
-    fn refused(refusal: &Refusal) -> Self {
-        Prepared::Answer(refusal.to_json())
-    }
-
-    /// Returns the reservation of the id of a new room.
-    pub(crate) fn reservation(self) -> Option<Reservation<Room>> {
-        match self {
-            Prepared::Reserved(reservation) => Some(reservation),
-            _ => None,
-        }
-    }
-}
+/// The members of a request about forwarders and remote publications that the home has to know.
+const OF_PERMITS: [&str; 4] = ["request", "room", "id", "secret"];
 
 impl Shared {
     /// Returns the work before a client joins a room. `publishes`: it begins to publish at once.
@@ -113,6 +87,32 @@ impl Shared {
                     ask(others.as_ref(), &name, &question).await
                 }))
             }
+            Management::RtpForward
+            | Management::StopRtpForward
+            | Management::ListForwarders
+            | Management::PublishRemotely
+            | Management::UnpublishRemotely
+            | Management::ListRemotes
+            | Management::AddRemotePublisher
+            | Management::UpdateRemotePublisher
+            | Management::RemoveRemotePublisher => {
+                let room = self.rooms.ids().required(fields, "room").ok()?;
+                let body = fields.0.iter();
+                let body = body.filter(|(name, _)| OF_PERMITS.contains(&name.as_str()));
+                let question = Question::Permit {
+                    author: FarAuthor::of(asker, &room, None),
+                    adds: request == Management::AddRemotePublisher,
+                    body: body.map(|(name, it)| (name.clone(), it.clone())).collect(),
+                };
+                let name = room.to_string();
+                Some(Box::pin(async move {
+                    // This node does what the request asks for, so it has to have the room.
+                    if let Err(Unprepared::NoHome(reason)) = others.prepare(&name).await {
+                        return Prepared::refused(&Refusal::Cluster(reason));
+                    }
+                    ask(others.as_ref(), &name, &question).await
+                }))
+            }
             // Who is in the room is the answer.
             Management::ListParticipants => {
                 let name = self.rooms.ids().required(fields, "room").ok()?.to_string();
@@ -159,7 +159,7 @@ async fn ask(others: &dyn OtherNodes, name: &str, question: &Question) -> Prepar
     let answer = match others.ask(name, question.to_text()).await {
         Answered::Here => return Prepared::Nothing,
         Answered::Answer(answer) => answer,
-        // A join can be decided here. Anything else may have been done there.
+        // A join can be decided here, and so can what this node does. Anything else may have been done there.
         Answered::Silent(node) => {
             return match question {
                 Question::Manage { .. } => Prepared::refused(&Refusal::Silent(node)),
@@ -176,6 +176,9 @@ async fn ask(others: &dyn OtherNodes, name: &str, question: &Question) -> Prepar
             id: id.map(PersonId::from),
         }),
         Some(HomeAnswer::Place) => Prepared::Place,
+        Some(HomeAnswer::Permitted { id }) => Prepared::Permitted(Permit {
+            id: id.map(PersonId::from),
+        }),
         Some(HomeAnswer::Later) | None => Prepared::Nothing,
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::directory;
+use crate::prepared::Prepared;
 use crate::refusal::Refusal;
 use crate::requests::fields;
 use crate::shared::Shared;
@@ -32,6 +33,13 @@ pub(crate) enum Question {
     },
     /// A participant wants to begin to publish.
     Publish { id: String },
+    /// A request that the other node answers, if the client may manage the room. `adds`: it adds a
+    /// publisher.
+    Permit {
+        author: FarAuthor,
+        adds: bool,
+        body: Map<String, Value>,
+    },
     /// A question of a later version.
     #[serde(other)]
     Later,
@@ -53,6 +61,12 @@ pub(crate) enum HomeAnswer {
     },
     /// The participant may publish.
     Place,
+    /// The other node may answer the request.
+    Permitted {
+        /// The id of the publisher, if the request adds one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
     /// The refusal as it is sent to the client.
     Refused { answer: Value },
     /// An answer of a later version.
@@ -112,6 +126,9 @@ impl Shared {
             Ok(Question::Publish { id }) => self
                 .publish_for(name, node, &id.into())
                 .unwrap_or_else(|refusal| HomeAnswer::refused(&refusal)),
+            Ok(Question::Permit { author, adds, body }) => self
+                .permit_for(node, &author, adds, &body)
+                .unwrap_or_else(|refusal| HomeAnswer::refused(&refusal)),
             Ok(Question::Later) | Err(_) => return Box::pin(async { None }),
         };
         let text = answer.to_text();
@@ -125,7 +142,7 @@ impl Shared {
         let asker = author.asker(false);
         let reply = name
             .map_err(Refusal::from)
-            .and_then(|name| self.manage_named(name, fields, asker, None));
+            .and_then(|name| self.manage_named(name, fields, asker, Prepared::Nothing));
         match reply {
             Ok(Reply::Success(answer)) => answer,
             Ok(Reply::Later(later)) => later.result().await,
@@ -168,6 +185,34 @@ impl Shared {
         })
     }
 
+    /// Checks that a client of another node may manage the room, and keeps the id and the place of a
+    /// publisher that its request adds.
+    fn permit_for(
+        &self,
+        node: &str,
+        author: &FarAuthor,
+        adds: bool,
+        body: &Map<String, Value>,
+    ) -> Result<HomeAnswer, Refusal> {
+        let (fields, ids) = (Fields(body), self.rooms.ids());
+        self.rooms.guarded(fields, author.asker(false).maker, || {
+            self.rooms.managed(fields, |room, door| {
+                if !adds {
+                    return Ok(HomeAnswer::Permitted { id: None });
+                }
+                let mut state = door.conference.lock();
+                if state.is_destroyed() {
+                    return Err(Refusal::NoSuchRoom(room.id.clone()));
+                }
+                let wanted = fields::wanted_id(fields, ids)?;
+                let id = wanted.unwrap_or_else(|| fields::free_id(&state, ids));
+                state.claim(&id, node, true)?;
+                let id = Some(id.to_string());
+                Ok(HomeAnswer::Permitted { id })
+            })
+        })
+    }
+
     /// Lets a participant at another node begin to publish.
     fn publish_for(&self, name: &str, node: &str, id: &PersonId) -> Result<HomeAnswer, Refusal> {
         let ids = self.rooms.ids();
@@ -200,6 +245,11 @@ mod tests {
                 body: Map::new(),
             },
             Question::Publish { id: "7".to_owned() },
+            Question::Permit {
+                author: FarAuthor::of(&Asker::administrator(), &Id::Number(1), None),
+                adds: true,
+                body: Map::new(),
+            },
         ] {
             let again: Question = serde_json::from_str(&question.to_text()).unwrap();
             assert_eq!(again, question);
@@ -212,6 +262,7 @@ mod tests {
                 id: Some("7".to_owned()),
             },
             HomeAnswer::Place,
+            HomeAnswer::Permitted { id: None },
             HomeAnswer::Refused {
                 answer: Value::Null,
             },

@@ -3,7 +3,7 @@ import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { element } from '../page';
 import { SECOND } from '../seen';
-import { duration } from '../units';
+import { bytes, duration } from '../units';
 import { ask, CODES, Refused, type Id, type Json } from './api';
 
 interface Room {
@@ -37,6 +37,20 @@ export interface Mountpoint {
   media?: { type: string; label?: string; age_ms?: number; waiting?: boolean; refused?: { reason: string; age_ms: number } }[];
 }
 
+/** A recording of this server, or of any node of its cluster. */
+interface Recording {
+  id: number;
+  node?: string;
+  name: string;
+  date: string;
+  is_private: boolean;
+  bytes: number;
+  urls?: Record<string, string>;
+}
+
+/** The newest recordings that are shown. */
+const RECORDINGS = 50;
+
 /** How often the people of a room that is open are asked for, in milliseconds. */
 const PEOPLE = 5 * SECOND;
 
@@ -47,7 +61,7 @@ const AWAY = 2000;
 export async function showResources(): Promise<Mountpoint[]> {
   const rooms = (id: string, plugin: string, about: (room: Room) => string) =>
     show<Room>(id, plugin, (room) => <RoomRow key={String(room.room)} plugin={plugin} room={room} about={about(room)} />);
-  const [mountpoints] = await Promise.all([
+  const [mountpoints, , , , recordings] = await Promise.all([
     show<Mountpoint>('mountpoints', 'janus.plugin.streaming', (one) => (
       <li key={String(one.id)}>
         <span class="grow">{named(one.id, one.description)}</span>
@@ -57,11 +71,17 @@ export async function showResources(): Promise<Mountpoint[]> {
     rooms('rooms', 'janus.plugin.videoroom', (room) => marked(room, `${room.num_participants ?? 0} present, ${room.max_publishers ?? '–'} may send`)),
     rooms('audio-rooms', 'janus.plugin.audiobridge', (room) => marked(room, `${room.num_participants ?? 0} present · ${(room.sampling_rate ?? 0) / 1000} kHz${room.spatial_audio ? ', spatial' : ''}`)),
     rooms('text-rooms', 'janus.plugin.textroom', (room) => marked(room, `${room.num_participants ?? 0} present`)),
+    show<Recording>('recordings', 'janus.plugin.recordplay', (one) => <RecordingRow key={`${one.node ?? ''}/${one.id}`} recording={one} />, newest),
   ]);
+  const more = recordings.length - RECORDINGS;
+  const about = element('more-recordings');
+  about.hidden = more <= 0;
+  about.textContent = `${more} older ones are not shown.`;
   return mountpoints;
 }
 
-async function show<T>(id: string, plugin: string, row: (one: T) => preact.JSX.Element): Promise<T[]> {
+/** Shows a list of a plugin, or the part of it that `seen` returns. Returns all of it. */
+async function show<T>(id: string, plugin: string, row: (one: T) => preact.JSX.Element, seen = (all: T[]) => all): Promise<T[]> {
   const about = element(`no-${id}`);
   let list: T[] = [];
   about.textContent = 'There is none.';
@@ -74,7 +94,7 @@ async function show<T>(id: string, plugin: string, row: (one: T) => preact.JSX.E
     about.textContent = error.code === CODES.noPlugin ? 'The plugin is turned off.' : `It cannot be asked: ${error.message}`;
   }
   about.hidden = list.length > 0;
-  render(<>{list.map(row)}</>, element(id));
+  render(<>{seen(list).map(row)}</>, element(id));
   return list;
 }
 
@@ -93,6 +113,27 @@ function RoomRow({ plugin, room, about }: { plugin: string; room: Room; about: s
         </summary>
         {open && <People plugin={plugin} room={room.room} />}
       </details>
+    </li>
+  );
+}
+
+function newest(all: Recording[]): Recording[] {
+  return [...all].sort((one, other) => other.date.localeCompare(one.date) || other.id - one.id).slice(0, RECORDINGS);
+}
+
+function RecordingRow({ recording }: { recording: Recording }) {
+  const { id, node, name, date, is_private, bytes: size, urls = {} } = recording;
+  // Other addresses are of the port for clients, which the dashboard does not know.
+  const files = Object.entries(urls).filter(([, url], index, all) => /^https?:/.test(url) && all.findIndex(([, other]) => other === url) === index);
+  return (
+    <li>
+      <span class="grow">{named(id, name)}</span>
+      <span class="soft">{[node && `at ${node}`, date, bytes(size), is_private && 'private'].filter(Boolean).join(' · ')}</span>
+      {files.map(([medium, url]) => (
+        <a key={url} href={url} download aria-label={`Download ${medium} of ${name}`}>
+          {files.length > 1 ? medium : 'Download'}
+        </a>
+      ))}
     </li>
   );
 }

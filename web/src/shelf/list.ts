@@ -6,6 +6,9 @@ import { bytes } from '../units';
 /** A recording as the server lists it. */
 export interface Recorded {
   id: number;
+  /** The node of a cluster that has it, and that node's address. */
+  node?: string;
+  node_url?: string;
   name: string;
   date: string;
   audio: boolean;
@@ -29,7 +32,9 @@ const SHOWN = /\.(webm|mkv|mp4)$/;
 const PICTURE_AT = 1;
 
 export class RecordingList {
-  private readonly items = new Map<number, HTMLElement>();
+  private readonly items = new Map<string, HTMLElement>();
+  /** The node that the page is of. */
+  private here: string | undefined;
   /** Pictures are loaded once they are seen. */
   private readonly seen = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
@@ -46,9 +51,10 @@ export class RecordingList {
     private readonly play: (recorded: Recorded) => void,
   ) {}
 
-  /** Shows these, the latest first; what was there before stays as it is. */
-  show(recordings: Recorded[]): void {
-    const ids = new Set(recordings.map(({ id }) => id));
+  /** Shows these, the latest first; what was there before stays as it is. `here` is the node of the page. */
+  show(recordings: Recorded[], here?: string): void {
+    this.here = here;
+    const ids = new Set(recordings.map(keyOf));
     for (const [id, item] of this.items) {
       if (ids.has(id)) continue;
       item.remove();
@@ -56,10 +62,10 @@ export class RecordingList {
     }
     const sorted = [...recordings].sort((one, other) => one.date.localeCompare(other.date) || one.id - other.id);
     for (const recorded of sorted) {
-      let item = this.items.get(recorded.id);
+      let item = this.items.get(keyOf(recorded));
       if (!item) {
         item = this.item(recorded);
-        this.items.set(recorded.id, item);
+        this.items.set(keyOf(recorded), item);
       }
       this.root.prepend(item);
     }
@@ -67,8 +73,8 @@ export class RecordingList {
   }
 
   /** Marks what is played. */
-  playing(id: number | null): void {
-    for (const [known, item] of this.items) item.classList.toggle('playing', known === id);
+  playing(recorded: Recorded | null): void {
+    for (const [known, item] of this.items) item.classList.toggle('playing', recorded !== null && known === keyOf(recorded));
   }
 
   private item(recorded: Recorded): HTMLElement {
@@ -76,9 +82,7 @@ export class RecordingList {
     const row = make('div', { className: 'row' });
     const facts = make('div', { className: 'grow' });
     facts.append(make('strong', { text: recorded.name, testid: 'title' }), make('p', { className: 'soft', text: factsOf(recorded), testid: 'facts' }));
-    const play = makeButton('Play', 'play', () => this.play(recorded));
-    play.setAttribute('aria-label', `Play ${recorded.name}`);
-    row.append(this.picture(recorded), facts, play);
+    row.append(this.picture(recorded), facts, this.player(recorded));
     item.append(row);
     const links = linksOf(recorded);
     if (links.length > 0) {
@@ -87,6 +91,21 @@ export class RecordingList {
       item.append(downloads);
     }
     return item;
+  }
+
+  /** The button that plays it here, or the link to the node that has it. */
+  private player(recorded: Recorded): HTMLElement {
+    const { id, name, node, node_url: url } = recorded;
+    if (node === undefined || node === this.here) {
+      const play = makeButton('Play', 'play', () => this.play(recorded));
+      play.setAttribute('aria-label', `Play ${name}`);
+      return play;
+    }
+    if (!url || !/^https?:/.test(url)) return make('span', { className: 'soft', text: `plays at ${node}`, testid: 'elsewhere' });
+    const link = make('a', { text: `Play at ${node}`, testid: 'play-elsewhere' });
+    link.href = `${url.replace(/\/+$/, '')}/recordplay.html?play=${id}`;
+    link.setAttribute('aria-label', `Play ${name} at ${node}`);
+    return link;
   }
 
   /** A picture of what can be shown, and a sign for the rest. */
@@ -108,7 +127,12 @@ export class RecordingList {
 function factsOf(recorded: Recorded): string {
   const duration = recorded.duration === undefined ? '' : clock(recorded.duration / 1000);
   const codecs = [recorded.video && (recorded.video_codec ?? 'video'), recorded.audio && (recorded.audio_codec ?? 'sound')];
-  return [recorded.date, duration, bytes(recorded.bytes), codecs.filter(Boolean).join(', ')].filter(Boolean).join(' · ');
+  return [recorded.date, duration, bytes(recorded.bytes), codecs.filter(Boolean).join(', '), recorded.node].filter(Boolean).join(' · ');
+}
+
+/** What tells a recording from all others: nodes may give one id each. */
+function keyOf({ id, node = '' }: Recorded): string {
+  return `${node}/${id}`;
 }
 
 /** A link to each file. */

@@ -59,18 +59,17 @@ impl Authority {
         let mut builder = begun(&name, AUTHORITY_DAYS)?;
         builder.set_issuer_name(&name)?;
         builder.set_pubkey(&key)?;
-        builder.append_extension(BasicConstraints::new().critical().ca().build()?)?;
-        let usage = KeyUsage::new()
-            .critical()
-            .key_cert_sign()
-            .crl_sign()
-            .build()?;
-        builder.append_extension(usage)?;
-        builder.sign(&key, MessageDigest::sha256())?;
-        Ok(Authority {
-            certificate: builder.build(),
-            key,
-        })
+        let certificate = certified(builder, &key)?;
+        Ok(Authority { certificate, key })
+    }
+
+    /// Makes a certificate (PEM) of another authority by this one.
+    pub(super) fn certify(&self, other: &Authority) -> Result<Vec<u8>, ErrorStack> {
+        let mut builder = begun(other.certificate.subject_name(), AUTHORITY_DAYS)?;
+        builder.set_not_after(self.certificate.not_after())?;
+        builder.set_issuer_name(self.certificate.subject_name())?;
+        builder.set_pubkey(&other.key)?;
+        certified(builder, &self.key)?.to_pem()
     }
 
     /// Reads an authority from PEM texts.
@@ -125,6 +124,19 @@ impl Authority {
         builder.sign(&self.key, MessageDigest::sha256())?;
         Ok(builder.build().to_pem()?)
     }
+}
+
+/// Returns the certificate of an authority, signed by `key`.
+fn certified(mut builder: X509Builder, key: &PKey<Private>) -> Result<X509, ErrorStack> {
+    builder.append_extension(BasicConstraints::new().critical().ca().build()?)?;
+    let usage = KeyUsage::new()
+        .critical()
+        .key_cert_sign()
+        .crl_sign()
+        .build()?;
+    builder.append_extension(usage)?;
+    builder.sign(key, MessageDigest::sha256())?;
+    Ok(builder.build())
 }
 
 /// Returns when a certificate (PEM) expires, in seconds since 1970.

@@ -1,6 +1,6 @@
 //! The certificates of a cluster: its authority, the nodes' certificates, and invitations.
 //!
-//! A folder holds `ca.pem`, `node.pem`, `node.key`, the list of revoked certificates in
+//! A folder holds `ca.pem`, with the authorities that its node trusts, `node.pem`, `node.key`, the list of revoked certificates in
 //! `revoked.json`, and the inviting node in `issuer`. That of the node where the cluster was made
 //! also holds `ca.key`, the open invitations in `invitations`, and in `issued` a line for each
 //! certificate.
@@ -8,6 +8,7 @@
 mod invitation;
 mod issue;
 mod revocation;
+mod succession;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -37,8 +38,8 @@ use revocation::Revoked;
 pub struct Identity {
     /// The name in its certificate.
     pub id: NodeId,
-    /// The certificate.
-    pub(crate) certificate: CertificateDer<'static>,
+    /// The certificate, and that of its authority by the authority before, if there is one.
+    pub(crate) chain: Vec<CertificateDer<'static>>,
     /// Its key.
     pub(crate) key: Arc<PrivateKeyDer<'static>>,
     /// The authority of the cluster.
@@ -77,6 +78,12 @@ pub enum AuthorityError {
         /// Why.
         reason: String,
     },
+    /// The authority was renewed, and the one before is still trusted.
+    #[error("{} has two authorities: forget the one before first", .0.display())]
+    Renewing(PathBuf),
+    /// Only one authority is trusted.
+    #[error("{} has one authority only", .0.display())]
+    NotRenewing(PathBuf),
     /// There is a certificate already.
     #[error("{} is there already: this node has a certificate", .0.display())]
     Exists(PathBuf),
@@ -152,9 +159,11 @@ impl Folder {
             reason: reason.to_string(),
         };
         let pem = read(&path)?;
-        let certificate =
-            CertificateDer::from_pem_slice(&pem).map_err(|error| wrong(&path, &error))?;
-        let id = name_in(&certificate).ok_or_else(|| wrong(&path, &"it names no node"))?;
+        let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|error| wrong(&path, &error))?;
+        let certificate = chain.first();
+        let certificate = certificate.ok_or_else(|| wrong(&path, &"it has no certificate"))?;
+        let id = name_in(certificate).ok_or_else(|| wrong(&path, &"it names no node"))?;
         let key_path = self.0.join("node.key");
         let key = PrivateKeyDer::from_pem_slice(&read(&key_path)?)
             .map_err(|error| wrong(&key_path, &error))?;
@@ -162,9 +171,9 @@ impl Folder {
         let roots = roots(&read(&ca_path)?).map_err(|reason| wrong(&ca_path, &reason))?;
         Ok(Identity {
             id,
-            fingerprint: fingerprint(&certificate),
+            fingerprint: fingerprint(certificate),
             expires: issue::expiry(&pem)?,
-            certificate,
+            chain,
             key: Arc::new(key),
             roots: Arc::new(roots),
         })
@@ -178,9 +187,9 @@ impl Folder {
             return Err(AuthorityError::Exists(there));
         }
         let request = Request::make(name)?;
-        let certificate = authority.issue(name, &request.csr)?;
+        let certificate = self.chained(authority.issue(name, &request.csr)?)?;
         self.note(name, &certificate)?;
-        to.install(&authority.certificate_pem()?, &certificate, &request.key)
+        to.install(&self.authorities_pem()?, &certificate, &request.key)
     }
 
     /// Makes an invitation for a node, which can be used once. `address` is this node's control
@@ -219,7 +228,7 @@ impl Folder {
             return Err(AuthorityError::Unknown);
         }
         let name = NodeId::new(name)?;
-        let certificate = authority.issue(&name, csr)?;
+        let certificate = self.chained(authority.issue(&name, csr)?)?;
         self.note(&name, &certificate)?;
         Ok(certificate)
     }
@@ -255,7 +264,7 @@ impl Folder {
 
     /// Issues a certificate for a node that has shown a valid one.
     pub(crate) fn reissue(&self, name: &NodeId, csr: &[u8]) -> Result<Vec<u8>, AuthorityError> {
-        let certificate = self.authority()?.issue(name, csr)?;
+        let certificate = self.chained(self.authority()?.issue(name, csr)?)?;
         self.note(name, &certificate)?;
         Ok(certificate)
     }
@@ -283,18 +292,26 @@ impl Folder {
         if count == 0 {
             return Err(AuthorityError::NotIssued(name.clone()));
         }
-        let list = self.revocations()?.with(revoked, now, authority.key())?;
+        let by = self.cross()?;
+        let by = by.map(|by| String::from_utf8_lossy(&by).into_owned());
+        let list = self.revocations()?;
+        let list = list.with(revoked, now, authority.key(), by)?;
         self.keep_revocations(&list)?;
         Ok(count)
     }
 
     /// Returns the list of revoked certificates that this folder has.
     pub(crate) fn revocations(&self) -> Result<Revocations, AuthorityError> {
-        match fs::read(self.revocations_path()) {
+        self.revocations_in(&self.revocations_path())
+    }
+
+    /// Reads a list of revoked certificates. It is empty if there is no such file.
+    pub(crate) fn revocations_in(&self, path: &Path) -> Result<Revocations, AuthorityError> {
+        match fs::read(path) {
             Ok(text) => self.verified(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Revocations::default()),
             Err(error) => Err(AuthorityError::File {
-                path: self.revocations_path(),
+                path: path.to_owned(),
                 error,
             }),
         }
@@ -302,8 +319,7 @@ impl Folder {
 
     /// Reads a list of revoked certificates that comes from another node.
     pub(crate) fn verified(&self, text: &[u8]) -> Result<Revocations, AuthorityError> {
-        let authority = openssl::x509::X509::from_pem(&read(&self.0.join("ca.pem"))?)?;
-        Ok(Revocations::read(text, &authority)?)
+        Ok(Revocations::read(text, &self.authorities()?)?)
     }
 
     /// Writes a list of revoked certificates.
@@ -311,13 +327,13 @@ impl Folder {
         write_whole(&self.revocations_path(), &list.text().unwrap_or_default())
     }
 
-    /// Returns when the list of revoked certificates was written.
-    pub(crate) fn revocations_written(&self) -> Option<SystemTime> {
-        let file = fs::metadata(self.revocations_path());
-        file.and_then(|file| file.modified()).ok()
+    /// Returns when this node's certificate was written.
+    pub(crate) fn identity_written(&self) -> Option<SystemTime> {
+        written(&self.0.join("node.pem"))
     }
 
-    fn revocations_path(&self) -> PathBuf {
+    /// Returns the file with the list of revoked certificates.
+    pub(crate) fn revocations_path(&self) -> PathBuf {
         self.0.join("revoked.json")
     }
 
@@ -367,12 +383,22 @@ impl Folder {
     }
 }
 
+/// Returns when a file was written, if it is there.
+pub(crate) fn written(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
 /// Returns the authorities in a PEM text.
 pub(crate) fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    let certificate = CertificateDer::from_pem_slice(pem).map_err(|error| error.to_string())?;
-    roots.add(certificate).map_err(|error| error.to_string())?;
-    Ok(roots)
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    match roots.is_empty() {
+        true => Err("it has no certificate".to_owned()),
+        false => Ok(roots),
+    }
 }
 
 /// Returns the name of the node in a certificate.

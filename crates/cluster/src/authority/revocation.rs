@@ -15,6 +15,7 @@ use openssl::sign::{Signer, Verifier};
 use openssl::x509::X509;
 use serde::{Deserialize, Serialize};
 
+use super::succession::is_successor;
 use crate::id::NodeId;
 
 /// The most certificates of a list, so that it fits into one frame. Expired ones are left out.
@@ -52,6 +53,10 @@ struct Signed {
     list: String,
     /// The signature of the authority, in base64.
     signature: String,
+    /// The certificate (PEM) of that authority by the one before, for nodes that know only the
+    /// latter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
 /// The certificates that are revoked.
@@ -85,7 +90,7 @@ pub enum RevocationError {
 
 impl Revocations {
     /// Reads a signed list.
-    pub(crate) fn read(text: &[u8], authority: &X509) -> Result<Self, RevocationError> {
+    pub(crate) fn read(text: &[u8], authorities: &[X509]) -> Result<Self, RevocationError> {
         if text.len() > LONGEST {
             return Err(RevocationError::Long(text.len()));
         }
@@ -97,24 +102,33 @@ impl Revocations {
             .map_err(|error| malformed(&error))?;
         let signature = STANDARD.decode(&signed.signature);
         let signature = signature.map_err(|error| malformed(&error))?;
-        let key = authority.public_key()?;
-        let mut verifier = Verifier::new(MessageDigest::sha256(), &key)?;
-        verifier.update(PURPOSE)?;
-        verifier.update(&list)?;
-        // A signature that cannot be read is no signature either.
-        if !verifier.verify(&signature).unwrap_or(false) {
+        let by = signed.by.as_deref();
+        let by = by.map(|by| X509::from_pem(by.as_bytes())).transpose()?;
+        let by = by.filter(|by| authorities.iter().any(|it| is_successor(by, it)));
+        let mut is_signed = false;
+        for authority in authorities.iter().chain(&by) {
+            let key = authority.public_key()?;
+            let mut verifier = Verifier::new(MessageDigest::sha256(), &key)?;
+            verifier.update(PURPOSE)?;
+            verifier.update(&list)?;
+            // A signature that cannot be read is no signature either.
+            is_signed |= verifier.verify(&signature).unwrap_or(false);
+        }
+        if !is_signed {
             return Err(RevocationError::Signature);
         }
         let list: List = serde_json::from_slice(&list).map_err(|error| malformed(&error))?;
         Ok(Self::of(list, Bytes::copy_from_slice(text)))
     }
 
-    /// Returns this list with further certificates and without those that have expired, signed.
+    /// Returns this list with further certificates and without those that have expired, signed. `by`
+    /// is the certificate (PEM) of the authority by the one before, if there is one.
     pub(super) fn with(
         &self,
         more: Vec<Revoked>,
         now: u64,
         key: &PKey<Private>,
+        by: Option<String>,
     ) -> Result<Self, RevocationError> {
         let kept = self.list.revoked.iter().filter(|it| it.until > now);
         let kept = kept.filter(|it| more.iter().all(|new| new.fingerprint != it.fingerprint));
@@ -136,6 +150,7 @@ impl Revocations {
         let signed = Signed {
             list: STANDARD.encode(&bytes),
             signature: STANDARD.encode(signer.sign_to_vec()?),
+            by,
         };
         let text = serde_json::to_vec(&signed).map_err(malformed)?;
         Ok(Self::of(list, text.into()))
@@ -190,20 +205,20 @@ mod tests {
         let [ours, other] = [(); 2].map(|()| Authority::make().unwrap());
         let none = Revocations::default();
         assert!(none.text().is_none());
-        let first = none.with(vec![revoked("aa", 2_000)], 1_000, ours.key());
+        let first = none.with(vec![revoked("aa", 2_000)], 1_000, ours.key(), None);
         let first = first.unwrap();
         let text = first.text().unwrap();
-        let read = Revocations::read(&text, ours.certificate()).unwrap();
+        let read = Revocations::read(&text, std::slice::from_ref(ours.certificate())).unwrap();
         assert!(read.has("aa") && !read.has("bb") && read.is_after(&none));
-        let foreign = Revocations::read(&text, other.certificate());
+        let foreign = Revocations::read(&text, std::slice::from_ref(other.certificate()));
         assert!(matches!(foreign, Err(RevocationError::Signature)));
         // The clock may have gone back, and a certificate is named twice.
         let more = vec![revoked("aa", 2_000), revoked("bb", 3_000)];
-        let second = read.with(more, 900, ours.key()).unwrap();
+        let second = read.with(more, 900, ours.key(), None).unwrap();
         assert!(second.is_after(&first) && second.has("bb"));
         assert_eq!(second.len(), 2);
         // Expired ones are left out.
-        let third = second.with(Vec::new(), 2_500, ours.key()).unwrap();
+        let third = second.with(Vec::new(), 2_500, ours.key(), None).unwrap();
         assert!(third.has("bb") && !third.has("aa"));
     }
 
@@ -217,12 +232,12 @@ mod tests {
                 fingerprint: format!("{number:064x}"),
                 until: 4_000_000_000,
             });
-            Revocations::default().with(all.collect(), 1_800_000_000, authority.key())
+            Revocations::default().with(all.collect(), 1_800_000_000, authority.key(), None)
         };
         let full = many(MOST).unwrap();
         let text = full.text().unwrap();
         assert!(text.len() <= LONGEST, "{}", text.len());
-        assert!(Revocations::read(&text, authority.certificate()).is_ok());
+        assert!(Revocations::read(&text, std::slice::from_ref(authority.certificate())).is_ok());
         assert!(matches!(many(MOST + 1), Err(RevocationError::Full)));
         for wrong in [
             &b""[..],
@@ -231,7 +246,9 @@ mod tests {
             br#"{"list":"e30=","signature":"e30="}"#,
             &vec![b' '; LONGEST + 1],
         ] {
-            assert!(Revocations::read(wrong, authority.certificate()).is_err());
+            assert!(
+                Revocations::read(wrong, std::slice::from_ref(authority.certificate())).is_err()
+            );
         }
     }
 }

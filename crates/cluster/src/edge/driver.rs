@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portunus_brokers::nats;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::bus::{self, Complaint, Plan};
+use super::credentials::{Credentials, Renewal};
 use super::error::StartError;
 use super::event_log;
 use super::expiry::Expiry;
 use super::link::{LinkNews, Links, Wire};
+use super::listeners::listen;
 use super::revocations::{self, Keeper};
-use super::tls;
 use crate::authority::Folder;
 use crate::bus::{BusEvent, BusRequest, Outcome};
 use crate::config::{ClusterConfig, NAME};
@@ -105,8 +105,9 @@ impl Cluster {
         facts: Facts,
     ) -> Result<(Self, mpsc::Receiver<Event>), StartError> {
         let folder = Folder::new(&config.node.folder);
+        let written = folder.identity_written();
         let identity = folder.identity()?;
-        let revocations = Keeper::open(folder.clone())?;
+        let revocations = Keeper::open(folder.clone(), config.node.revoked.clone())?;
         let name = match config.node.name.is_empty() {
             true => identity.id.clone(),
             false => NodeId::new(&config.node.name)?,
@@ -143,9 +144,8 @@ impl Cluster {
         let (news, from_links) = mpsc::channel(NEWS);
         let room = Arc::new(Notify::new());
         let links = Links {
-            server: tls::server(&identity)?,
-            client: tls::client(&identity, tls::LINK)?,
-            folder,
+            credentials: Credentials::new(&identity)?,
+            folder: folder.clone(),
             news,
             room: room.clone(),
             next: Arc::new(AtomicU64::new(1)),
@@ -182,6 +182,7 @@ impl Cluster {
             links,
             revocations,
             expiry: Expiry::of(&identity),
+            renewal: Renewal::new(folder, &identity, written),
             requests,
             refused: Vec::new(),
             events,
@@ -290,6 +291,7 @@ struct Driver {
     links: Links,
     revocations: Keeper,
     expiry: Expiry,
+    renewal: Renewal,
     requests: mpsc::Sender<BusRequest>,
     /// Requests for which the queue of the bus had no place.
     refused: Vec<BusRequest>,
@@ -403,6 +405,7 @@ impl Driver {
 
     /// Does what the node wants, and sends its frames.
     fn serve(&mut self) {
+        self.renew();
         self.expiry.look(Instant::now());
         if self.revocations.look(Instant::now()) {
             self.enforce(None);
@@ -469,6 +472,25 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Takes a renewed certificate. Links that are up stay, since both sides have seen the one before.
+    fn renew(&mut self) {
+        let now = Instant::now();
+        // Others refuse a certificate that the entry on the bus does not have. While the bus is
+        // away, that cannot be written.
+        if !self.node.is_confirmed() {
+            return;
+        }
+        let Some(identity) = self.renewal.look(now, &self.links.credentials) else {
+            return;
+        };
+        tracing::info!(
+            fingerprint = identity.fingerprint,
+            "cluster: this node has a renewed certificate"
+        );
+        self.expiry = Expiry::of(&identity);
+        self.node.certified(identity.fingerprint, now);
     }
 
     /// Closes the links of nodes whose certificate is revoked, and passes the list on, but not to
@@ -542,31 +564,6 @@ async fn written(from_bus: &mut mpsc::Receiver<BusEvent>) {
             return;
         }
     }
-}
-
-async fn listen(config: &ClusterConfig) -> Result<Vec<TcpListener>, StartError> {
-    let port = config.node.port;
-    let addresses: Vec<SocketAddr> = match config.node.bind.is_empty() {
-        true => vec![SocketAddr::from(([0_u16; 8], port))],
-        false => config
-            .node
-            .bind
-            .iter()
-            .map(|ip| SocketAddr::new(*ip, port))
-            .collect(),
-    };
-    let mut listeners = Vec::new();
-    for address in addresses {
-        let bound = match TcpListener::bind(address).await {
-            // A machine without IPv6.
-            Err(_) if config.node.bind.is_empty() => {
-                TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port))).await
-            }
-            bound => bound,
-        };
-        listeners.push(bound.map_err(|error| StartError::Listen { address, error })?);
-    }
-    Ok(listeners)
 }
 
 /// Returns the number of a run.

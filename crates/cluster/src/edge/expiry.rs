@@ -48,7 +48,7 @@ impl Expiry {
         };
         let to_do = match days {
             ..0 => "join by a new invitation",
-            _ => "`portunus cluster renew`, and start the server again",
+            _ => "`portunus cluster renew`",
         };
         Some(format!("{what} ({to_do})"))
     }

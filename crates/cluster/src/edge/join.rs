@@ -39,8 +39,17 @@ struct Asking {
 struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<String>,
+    /// The authorities that the answering node trusts, for a node that renews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authorities: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+/// What a node gets.
+struct Issued {
+    certificate: Vec<u8>,
+    authorities: Option<Vec<u8>>,
 }
 
 /// The reason why a node cannot join.
@@ -84,8 +93,11 @@ pub async fn join(folder: &Folder, invitation: &Invitation) -> Result<NodeId, Jo
 pub async fn renew(folder: &Folder, address: Option<String>) -> Result<NodeId, JoinError> {
     let identity = folder.identity()?;
     let request = Request::make(&identity.id).map_err(AuthorityError::from)?;
-    let certificate = match folder.is_authority() {
-        true => folder.reissue(&identity.id, &request.csr)?,
+    let issued = match folder.is_authority() {
+        true => Issued {
+            certificate: folder.reissue(&identity.id, &request.csr)?,
+            authorities: None,
+        },
         false => {
             let mut issuer = folder.issuer()?;
             issuer.address = address.unwrap_or(issuer.address);
@@ -98,7 +110,10 @@ pub async fn renew(folder: &Folder, address: Option<String>) -> Result<NodeId, J
             asked.map_err(|_| JoinError::Timeout(issuer.address))??
         }
     };
-    folder.replace(&certificate, &request.key)?;
+    if let Some(authorities) = &issued.authorities {
+        folder.trust(authorities)?;
+    }
+    folder.replace(&issued.certificate, &request.key)?;
     Ok(folder.identity()?.id)
 }
 
@@ -113,9 +128,9 @@ async fn ask(folder: &Folder, invitation: &Invitation) -> Result<NodeId, JoinErr
         secret: invitation.secret.clone(),
         csr: String::from_utf8_lossy(&request.csr).into_owned(),
     };
-    let certificate = exchange(&issuer, tls::joining(ca)?, &asking).await?;
+    let issued = exchange(&issuer, tls::joining(ca)?, &asking).await?;
     folder.set_issuer(&issuer)?;
-    folder.install(invitation.ca.as_bytes(), &certificate, &request.key)?;
+    folder.install(invitation.ca.as_bytes(), &issued.certificate, &request.key)?;
     Ok(folder.identity()?.id)
 }
 
@@ -124,7 +139,7 @@ async fn exchange(
     issuer: &Issuer,
     config: Arc<ClientConfig>,
     asking: &Asking,
-) -> Result<Vec<u8>, JoinError> {
+) -> Result<Issued, JoinError> {
     let failed = |error: io::Error| JoinError::Connect {
         address: issuer.address.clone(),
         error,
@@ -145,7 +160,10 @@ async fn exchange(
         let error = answer.error.unwrap_or_default();
         JoinError::Refused(error)
     })?;
-    Ok(certificate.into_bytes())
+    Ok(Issued {
+        certificate: certificate.into_bytes(),
+        authorities: answer.authorities.map(String::into_bytes),
+    })
 }
 
 /// Answers a node that joins.
@@ -159,7 +177,11 @@ where
             Ok(_) => tracing::info!("a certificate is issued to an invited node"),
             Err(error) => tracing::warn!(%error, "a node that wants to join is refused"),
         }
-        issued.map_err(|error| error.to_string())
+        let certificate = issued.map_err(|error| error.to_string())?;
+        Ok(Issued {
+            certificate,
+            authorities: None,
+        })
     })
     .await
 }
@@ -180,14 +202,22 @@ where
             Ok(_) => tracing::info!(node = %name, "a new certificate is issued to a node"),
             Err(error) => tracing::warn!(node = %name, %error, "no new certificate is issued"),
         }
-        issued.map_err(|error| error.to_string())
+        let authorities = folder.authorities_pem();
+        issued
+            .and_then(|certificate| {
+                Ok(Issued {
+                    certificate,
+                    authorities: Some(authorities?),
+                })
+            })
+            .map_err(|error| error.to_string())
     })
     .await
 }
 
 async fn answer_by<S>(
     stream: S,
-    issue: impl FnOnce(Asking) -> Result<Vec<u8>, String>,
+    issue: impl FnOnce(Asking) -> Result<Issued, String>,
 ) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -196,13 +226,16 @@ where
     let asked = timeout(LIMIT, framed.next()).await?;
     let text = asked.ok_or(io::ErrorKind::UnexpectedEof)??;
     let asking: Asking = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    let text = |pem: Vec<u8>| String::from_utf8_lossy(&pem).into_owned();
     let answer = match issue(asking) {
-        Ok(certificate) => Answer {
-            certificate: Some(String::from_utf8_lossy(&certificate).into_owned()),
+        Ok(issued) => Answer {
+            certificate: Some(text(issued.certificate)),
+            authorities: issued.authorities.map(text),
             error: None,
         },
         Err(error) => Answer {
             certificate: None,
+            authorities: None,
             error: Some(error),
         },
     };

@@ -12,11 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
+use tokio_rustls::rustls::Error;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, Error, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::codec::LengthDelimitedCodec;
 
+use super::credentials::Credentials;
 use super::refusals::Refusals;
 use super::revocations::InForce;
 use super::{join, tls};
@@ -59,8 +60,7 @@ pub(super) struct Wire {
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Links {
-    pub(super) server: Arc<ServerConfig>,
-    pub(super) client: Arc<ClientConfig>,
+    pub(super) credentials: Credentials,
     pub(super) folder: Folder,
     pub(super) news: mpsc::Sender<LinkNews>,
     /// Told when a connection has taken a frame.
@@ -118,7 +118,7 @@ impl Links {
         )>,
     > {
         stream.set_nodelay(true)?;
-        let acceptor = TlsAcceptor::from(self.server.clone());
+        let acceptor = TlsAcceptor::from(self.credentials.server());
         let mut stream = acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
         if session.alpn_protocol() == Some(tls::JOIN) {
@@ -185,7 +185,7 @@ impl Links {
         let name = ServerName::try_from(node.as_str().to_owned()).map_err(io::Error::other)?;
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let connector = TlsConnector::from(self.client.clone());
+        let connector = TlsConnector::from(self.credentials.client());
         let stream = connector.connect(name, stream).await?;
         let certificate = tls::shown(stream.get_ref().1.peer_certificates());
         let missing = || io::Error::other("the other side shows no certificate");

@@ -2,12 +2,14 @@
 //! it.
 
 mod bus;
+mod credentials;
 mod driver;
 mod error;
 mod event_log;
 mod expiry;
 mod join;
 mod link;
+mod listeners;
 mod metrics;
 mod refusals;
 mod revocations;

@@ -1,12 +1,13 @@
 //! The revoked certificates, as the driver knows them: from the folder, where the command line writes
-//! the list, and from other nodes.
+//! the list, from a further file of the configuration, and from other nodes.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 
-use crate::authority::{AuthorityError, Folder, Revocations};
+use crate::authority::{AuthorityError, Folder, Revocations, written};
 use crate::bus::{Bucket, BusEvent};
 use crate::record::NodeRecord;
 
@@ -42,24 +43,37 @@ impl InForce {
 pub(super) struct Keeper {
     folder: Folder,
     list: InForce,
-    /// When the file was written that was read last.
-    written: Option<SystemTime>,
+    files: Vec<ListFile>,
     looked: Instant,
 }
 
+/// A file that may have a list.
+#[derive(Debug)]
+struct ListFile {
+    path: PathBuf,
+    /// When it was written, as it was read last.
+    written: Option<SystemTime>,
+}
+
 impl Keeper {
-    /// Reads the list that the folder has. One that cannot be read is an error: whoever was refused
-    /// would come in again.
-    pub(super) fn open(folder: Folder) -> Result<Self, AuthorityError> {
-        let list = InForce::default();
-        let written = folder.revocations_written();
-        list.set(folder.revocations()?);
-        Ok(Keeper {
-            folder,
-            list,
-            written,
+    /// Reads the list of the folder, and that of the file `further`. One that cannot be read is an
+    /// error: whoever was refused would come in again.
+    pub(super) fn open(folder: Folder, further: Option<PathBuf>) -> Result<Self, AuthorityError> {
+        let paths = std::iter::once(folder.revocations_path()).chain(further);
+        let files = paths.map(|path| ListFile {
+            written: written(&path),
+            path,
+        });
+        let keeper = Keeper {
+            list: InForce::default(),
+            files: files.collect(),
             looked: Instant::now(),
-        })
+            folder,
+        };
+        for file in &keeper.files {
+            keeper.accept(keeper.folder.revocations_in(&file.path)?);
+        }
+        Ok(keeper)
     }
 
     pub(super) fn in_force(&self) -> &InForce {
@@ -71,25 +85,30 @@ impl Keeper {
         self.list.get().text()
     }
 
-    /// Looks now and then whether the command line has written another list. Returns whether a later
-    /// one is in force now.
+    /// Looks now and then whether there is another list in the files. Returns whether a later one is
+    /// in force now.
     pub(super) fn look(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.looked) < LOOK {
             return false;
         }
         self.looked = now;
-        let written = self.folder.revocations_written();
-        if written == self.written {
-            return false;
-        }
-        self.written = written;
-        match self.folder.revocations() {
-            Ok(list) => self.accept(list),
-            Err(error) => {
-                tracing::error!(%error, "cluster: the list of revoked certificates cannot be read");
-                false
+        let mut lists = Vec::new();
+        for file in &mut self.files {
+            let now = written(&file.path);
+            if std::mem::replace(&mut file.written, now) != now {
+                lists.push(self.folder.revocations_in(&file.path));
             }
         }
+        let mut is_later = false;
+        for list in lists {
+            match list {
+                Ok(list) => is_later |= self.accept(list),
+                Err(error) => {
+                    tracing::error!(%error, "cluster: the list of revoked certificates cannot be read");
+                }
+            }
+        }
+        is_later
     }
 
     /// Takes a list that another node has sent. Returns whether it is in force now.
@@ -103,7 +122,8 @@ impl Keeper {
             return Ok(false);
         }
         match self.folder.keep_revocations(&self.list.get()) {
-            Ok(()) => self.written = self.folder.revocations_written(),
+            // It is read once more, which changes nothing.
+            Ok(()) => {}
             // Such as in a container: the others tell it again after the next start.
             Err(error) => {
                 tracing::warn!(%error, "cluster: the list of revoked certificates is not kept for the next start");
@@ -139,5 +159,43 @@ impl Keeper {
             }
         }
         event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    use std::fs;
+
+    use super::*;
+    use crate::id::NodeId;
+
+    #[test]
+    fn a_list_in_the_further_file_is_in_force_soon_and_after_a_start() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| Folder::new(&place.path().join(name));
+        let [a, b] = ["a", "b"].map(|name| NodeId::new(name).unwrap());
+        at("a").init(&a).unwrap();
+        for folder in ["b", "stolen"] {
+            at("a").issue(&b, &at(folder)).unwrap();
+        }
+        let stolen = at("stolen").identity().unwrap().fingerprint;
+        let further = place.path().join("further.json");
+        let mut keeper = Keeper::open(at("b"), Some(further.clone())).unwrap();
+        assert!(!keeper.in_force().has(&stolen));
+        let fingerprints = std::slice::from_ref(&stolen);
+        at("a").revoke(&b, fingerprints).unwrap();
+        fs::copy(at("a").revocations_path(), &further).unwrap();
+        assert!(keeper.look(Instant::now() + LOOK));
+        assert!(keeper.in_force().has(&stolen));
+        // The folder itself is not written.
+        assert!(!at("b").revocations_path().exists());
+        let again = Keeper::open(at("b"), Some(further.clone())).unwrap();
+        assert!(again.in_force().has(&stolen));
+        // One that nobody has signed changes nothing while the node runs, and it does not start.
+        fs::write(&further, "{}").unwrap();
+        assert!(!keeper.look(Instant::now() + 3 * LOOK));
+        assert!(keeper.in_force().has(&stolen));
+        assert!(Keeper::open(at("b"), Some(further)).is_err());
     }
 }

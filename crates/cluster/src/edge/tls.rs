@@ -32,7 +32,7 @@ pub(super) fn server(identity: &Identity) -> Result<Arc<ServerConfig>, StartErro
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key())?;
+        .with_single_cert(identity.chain.clone(), identity.key.clone_key())?;
     config.alpn_protocols = vec![LINK.to_vec(), JOIN.to_vec(), RENEW.to_vec()];
     // A resumed session would skip the check of a certificate that has expired meanwhile.
     config.send_tls13_tickets = 0;
@@ -47,7 +47,7 @@ pub(super) fn client(
     let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(identity.roots.clone())
-        .with_client_auth_cert(vec![identity.certificate.clone()], identity.key.clone_key())?;
+        .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())?;
     config.alpn_protocols = vec![protocol.to_vec()];
     Ok(Arc::new(config))
 }

@@ -200,6 +200,12 @@ impl Node {
         self.beat.is_confirmed()
     }
 
+    /// Has another certificate from now on, which its entry on the bus names.
+    pub fn certified(&mut self, fingerprint: String, now: Instant) {
+        self.settings.fingerprint = fingerprint;
+        self.beat.hurry(now);
+    }
+
     /// Returns the next thing to do or to know.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()

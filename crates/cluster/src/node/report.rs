@@ -263,6 +263,7 @@ fn node_status(id: &NodeId, record: &NodeRecord, age_ms: u64) -> NodeStatus {
         },
         region: record.region.clone(),
         control: record.control.clone(),
+        fingerprint: record.fingerprint.clone(),
         load: record.load,
         age_ms,
     }

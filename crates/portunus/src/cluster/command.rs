@@ -104,6 +104,14 @@ pub(crate) struct Renew {
     /// Where this node reaches the one that has invited it, HOST:PORT [default: as in the invitation]
     #[arg(long, value_name = "ADDRESS")]
     address: Option<String>,
+    /// On the node where the cluster was made: make a new certificate authority first. Nodes trust the
+    /// one before, too, until it is forgotten
+    #[arg(long)]
+    authority: bool,
+    /// On the node where the cluster was made: trust the authority before no longer. All other nodes
+    /// have to have renewed their certificates since --authority
+    #[arg(long, conflicts_with = "authority")]
+    forget_authority: bool,
 }
 
 /// The options of `portunus cluster status`.
@@ -269,10 +277,26 @@ impl Revoke {
 impl Renew {
     fn run(&self) -> Outcome {
         let (_, folder) = self.place.read()?;
+        if self.authority {
+            folder.renew_authority().map_err(failed)?;
+        }
+        if self.forget_authority {
+            folder.forget_authority().map_err(failed)?;
+        }
         let renewed = runtime()?.block_on(renew(&folder, self.address.clone()));
         let name = renewed.map_err(failed)?;
+        let next = match (self.authority, self.forget_authority) {
+            (true, _) => {
+                "\nThe authority is a new one. On each other node: portunus cluster renew\n\
+                 When all have done so: portunus cluster renew --forget-authority"
+            }
+            (_, true) => {
+                "\nThe authority before is not trusted here any more. On each other node: portunus cluster renew"
+            }
+            _ => "",
+        };
         Ok(format!(
-            "{name} has a new certificate, which its server uses from its next start on."
+            "{name} has a new certificate, which its running server takes within a second.{next}"
         ))
     }
 }

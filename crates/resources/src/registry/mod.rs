@@ -42,6 +42,8 @@ struct Entry<R> {
     client: Option<ClientAddress>,
     /// The last known use.
     used: Instant,
+    /// When a request made it. `None` for one of the start.
+    made: Option<Instant>,
 }
 
 /// An exclusive id. It is free again if this is dropped without [`Reservation::keep`].
@@ -112,6 +114,7 @@ impl<R: Resource> Registry<R> {
             resource: None,
             client,
             used: Instant::now(),
+            made: None,
         };
         entries.next += 1;
         entries.by_id.insert(id.clone(), entry);
@@ -136,6 +139,19 @@ impl<R: Resource> Registry<R> {
             entry.used = Instant::now();
         }
         self.get(id)
+    }
+
+    /// Notes that a request has made a resource just now.
+    pub(crate) fn note_made(&self, id: &Id) {
+        if let Some(entry) = self.entries().by_id.get_mut(id) {
+            entry.made = Some(Instant::now());
+        }
+    }
+
+    /// Returns whether a request has made the resource of this id in the last `time`.
+    pub(crate) fn is_made_within(&self, id: &Id, time: Duration) -> bool {
+        let made = self.entries().by_id.get(id).and_then(|entry| entry.made);
+        made.is_some_and(|made| made.elapsed() < time)
     }
 
     /// Makes the operator the owner of a resource, if it is still there.

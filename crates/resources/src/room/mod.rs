@@ -6,8 +6,11 @@
 //! [`Resources::created`], [`Resources::edit`], [`Resources::destroy`], [`Resources::find`],
 //! [`Resources::list`] and [`Resources::managed`].
 
+mod elsewhere;
+
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use portunus_core::events::PluginEvents;
 use portunus_core::{Fields, Handle, Object};
@@ -199,6 +202,7 @@ impl<S: RoomContent> Resources<Room<S>> {
         recorded: impl FnOnce(&S) -> Option<RecordedRoom>,
     ) -> Answer {
         tracing::info!(room = %room.id, "room created");
+        self.note_made(&room.id);
         let state = room.lock();
         state.notify(asker.handle.as_ref(), || state.notice("created").into());
         // If the room was destroyed meanwhile, it is not saved.
@@ -235,6 +239,9 @@ impl<S: RoomContent> Resources<Room<S>> {
             let id = || room.id.clone();
             let writing = saved.map(|saved| saved.remove_soon(id(), id()));
             self.remove(room)?;
+            if writing.is_some() {
+                self.ended().note(&room.id, Instant::now());
+            }
             let client = asker.handle.as_ref();
             state.end(client);
             state.notify(client, || state.notice("destroyed").into());

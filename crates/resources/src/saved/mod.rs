@@ -169,6 +169,14 @@ impl<W: Written> Saved<W> {
         content.removed.contains(key) || content.find(key).is_some()
     }
 
+    /// Returns whether the file or the configuration has a resource with this key.
+    pub(crate) fn has(&self, key: &Id) -> bool {
+        let content = self.content();
+        let mut configured = content.configured.iter();
+        content.find(key).is_some()
+            || configured.any(|(known, _)| known == key) && !content.removed.contains(key)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -273,6 +281,11 @@ impl<W: Written> Saved<W> {
 pub struct Writing(JoinHandle<Result<(), SavedError>>);
 
 impl Writing {
+    /// Leaves it to itself. The error is in the log.
+    pub(crate) fn detach(self) {
+        tokio::spawn(self.done());
+    }
+
     /// Waits until it is written. The error is in the log.
     pub async fn done(self) -> Result<(), SavedError> {
         finish(self.0).await

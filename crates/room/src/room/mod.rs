@@ -159,11 +159,18 @@ impl State {
         people.any(|person| !person.is_dummy()) || !self.subscriptions.is_empty()
     }
 
-    /// Returns whether there is a participant or a subscription of this node.
+    /// Returns whether there is a participant, a subscription or a forwarder of this node.
     pub fn is_used_here(&self) -> bool {
         let mut people = self.roster.iter();
+        let mut publications = self.roster.iter();
         people.any(|person| !person.is_dummy() && !person.is_elsewhere())
             || !self.subscriptions.is_empty()
+            || publications.any(|person| self.is_forwarded(person.id()))
+    }
+
+    fn is_forwarded(&self, id: &PersonId) -> bool {
+        let publication = self.publications.get(id);
+        publication.is_some_and(|it| it.forwarders().next().is_some())
     }
 
     /// Returns the participants.

@@ -139,7 +139,11 @@ impl Spanning {
             }
             Some(RoomMessage::Open) => self.open_for(key, from).await,
             Some(RoomMessage::Opened) => self.opened(key).await,
-            Some(RoomMessage::Destroy) => self.destroy(key, from).await,
+            Some(RoomMessage::Destroy { permanently: None }) => self.destroy(key, from).await,
+            Some(RoomMessage::Destroy {
+                permanently: Some(ago),
+            }) => self.destroy_permanently(key, from, ago).await,
+            Some(RoomMessage::Keep { definition }) => self.keep(&key.name(), &definition),
             Some(message) => self.room_message(key, from, message),
             None => {}
         }

@@ -44,7 +44,9 @@ pub(crate) enum Command {
     /// Its door tells the same door at other nodes something about a room.
     Tell { name: String, message: Vec<u8> },
     /// It has ended the room of this name for all nodes.
-    Destroyed(String),
+    Destroyed { name: String, permanently: bool },
+    /// It has changed the room of this name permanently.
+    Kept(String),
 }
 
 /// A client that wants to join a room.
@@ -195,9 +197,17 @@ impl OtherNodes for Gate {
         }
     }
 
-    fn destroyed(&self, name: &str) {
+    fn destroyed(&self, name: &str, permanently: bool) {
+        let name = name.to_owned();
         // With a full queue the other nodes keep the room, which nobody uses.
-        let _ = self.commands.try_send(Command::Destroyed(name.to_owned()));
+        let _ = self
+            .commands
+            .try_send(Command::Destroyed { name, permanently });
+    }
+
+    fn changed_permanently(&self, name: &str) {
+        // With a full queue the files of the other nodes stay as they are.
+        let _ = self.commands.try_send(Command::Kept(name.to_owned()));
     }
 
     fn rooms(&self) -> Vec<FarRoom> {

@@ -27,7 +27,10 @@ impl Spanning {
                 Err(_) => drop(done.send(Ok(()))),
             },
             Command::Tell { name, message } => self.tell_doors(&name, &message).await,
-            Command::Destroyed(name) => self.destroy_elsewhere(&name).await,
+            Command::Destroyed { name, permanently } => {
+                self.destroy_elsewhere(&name, permanently).await;
+            }
+            Command::Kept(name) => self.keep_elsewhere(&name).await,
         }
     }
 
@@ -111,23 +114,28 @@ impl Spanning {
 
     /// A room was destroyed at another node: this one is its home, or has the room, too.
     pub(super) async fn destroy(&mut self, key: &HomeKey, from: &NodeId) {
-        let name = key.name();
+        self.release_ended(key, from).await;
+        self.directory.destroy(&key.name());
+    }
+
+    /// Releases a room that its home has ended already.
+    pub(super) async fn release_ended(&mut self, key: &HomeKey, from: &NodeId) {
         let is_home = |node: &NodeId| node == from;
         let spanned = self.open.get(key);
         if spanned.is_some_and(|it| it.far_home().is_some_and(is_home)) {
-            // Its home has ended it already.
             self.close(key);
             self.port.release(key).await;
         }
-        self.directory.destroy(&name);
     }
 
     /// A client has ended a room for all: nodes that have it without using it, and those that join it
     /// just now, have to know, too.
-    async fn destroy_elsewhere(&mut self, name: &str) {
+    async fn destroy_elsewhere(&mut self, name: &str, permanently: bool) {
         let Ok(key) = self.port.key(name) else { return };
+        let permanently = permanently.then_some(0);
         for node in self.listing.nodes() {
-            self.send(&node, &key, &RoomMessage::Destroy).await;
+            self.send(&node, &key, &RoomMessage::Destroy { permanently })
+                .await;
         }
     }
 
@@ -151,6 +159,7 @@ impl Spanning {
                 node, item, value, ..
             } => {
                 if let Some(room) = self.listing.take(&item, &node, value.as_ref()) {
+                    self.tell_ended(&node, &item).await;
                     self.redefine(&item, Some(room.definition.as_bytes()));
                 }
             }

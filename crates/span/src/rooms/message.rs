@@ -37,7 +37,13 @@ pub(crate) enum RoomMessage {
     Door { bytes: String },
     /// To the home: the room was destroyed. Of the home, or of a node without the room: a client has
     /// ended it for all nodes.
-    Destroy,
+    Destroy {
+        /// How long ago it was destroyed permanently, in s. `None` if it was not permanently.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permanently: Option<u64>,
+    },
+    /// The room was changed permanently, and has this definition.
+    Keep { definition: String },
     /// A message of a later version.
     #[serde(other)]
     Later,
@@ -88,11 +94,19 @@ mod tests {
             },
             RoomMessage::Open,
             RoomMessage::Opened,
-            RoomMessage::Destroy,
+            RoomMessage::Destroy { permanently: None },
+            RoomMessage::Destroy {
+                permanently: Some(7),
+            },
+            RoomMessage::Keep {
+                definition: "{}".to_owned(),
+            },
         ] {
             let again = RoomMessage::parse(&message.to_bytes());
             assert_eq!(again, Some(message));
         }
+        let earlier = RoomMessage::parse(br#"{"room":"destroy"}"#);
+        assert_eq!(earlier, Some(RoomMessage::Destroy { permanently: None }));
         let later = RoomMessage::parse(br#"{"room":"dance","id":"7"}"#);
         assert_eq!(later, Some(RoomMessage::Later));
         assert_eq!(RoomMessage::parse(b"[]"), None);

@@ -12,6 +12,7 @@ mod listing;
 mod message;
 mod new_names;
 mod ours;
+mod permanent;
 mod questions;
 mod record;
 mod sought;
@@ -318,7 +319,8 @@ impl Spanning {
         };
         match spanned.home {
             Some(Place::There { node, .. }) => {
-                self.send(&node, key, &RoomMessage::Destroy).await;
+                let message = RoomMessage::Destroy { permanently: None };
+                self.send(&node, key, &message).await;
                 self.port.release(key).await;
             }
             _ => self.port.end(key).await,

@@ -111,6 +111,12 @@ impl Directory {
         first.map(|(node, record)| (node.as_str(), record))
     }
 
+    /// Returns the other nodes with a room of this id.
+    pub(super) fn nodes(&self, id: &str) -> Vec<String> {
+        let nodes = self.rooms.get(id).into_iter().flatten();
+        nodes.map(|(node, _)| node.clone()).collect()
+    }
+
     /// Returns the ids of all rooms.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.rooms.keys().map(String::as_str)

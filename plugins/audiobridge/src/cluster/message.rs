@@ -38,6 +38,18 @@ pub(crate) enum FarMessage {
     Leave { stay: StayId, lost: bool },
     /// To the home: the client begins a new stream.
     ResetDecoder { stay: StayId },
+    /// To a node with a room of the same id: the room was destroyed, or changed permanently by a
+    /// request.
+    Destroyed {
+        room: String,
+        /// How long ago it was destroyed permanently, in s. `None` if it was not permanently.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permanently: Option<u64>,
+    },
+    Edited {
+        room: String,
+        body: Map<String, Value>,
+    },
     /// The client is in the room.
     Entered {
         call: CallId,

@@ -17,12 +17,12 @@ pub mod testing;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use portunus_core::media::SourceRef;
 use portunus_core::{LogGate, Reply};
 use portunus_relay::{Offer, SourceDescription, SourceId, Sources};
-use portunus_resources::FarAuthor;
+use portunus_resources::{FarAuthor, Id};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
@@ -80,6 +80,16 @@ pub(crate) trait Home: Send + Sync {
 
     /// The client begins a new stream.
     fn reset_decoder(&self, node: &str, stay: StayId);
+
+    /// Ends a room of this node, which another node has destroyed: `permanently` so long ago, or not.
+    fn destroy(&self, room: &str, permanently: Option<Duration>);
+
+    /// Another node has such a room. Returns how long ago it was ended permanently, which that node
+    /// may not know.
+    fn ended_ago(&self, room: &str) -> Option<Duration>;
+
+    /// Changes a room of this node permanently, as the other one has done by this request.
+    fn edit(&self, room: &str, body: &Map<String, Value>);
 
     /// Forgets a stay that its room has ended. It is called under the lock of the room.
     fn forget(&self, node: &str, stay: StayId);
@@ -197,6 +207,33 @@ impl ClusterRooms {
         self.directory().has(id)
     }
 
+    /// A room of this node was destroyed, so rooms of the same id end at all nodes. `permanently`:
+    /// also in their files.
+    pub(crate) fn destroyed(&self, id: &Id, permanently: bool) {
+        let room = id.to_string();
+        for node in self.directory_nodes(&room) {
+            let message = FarMessage::Destroyed {
+                room: room.clone(),
+                permanently: permanently.then_some(0),
+            };
+            self.send(&node, &message);
+        }
+    }
+
+    /// A room of this node was changed permanently by this request. Nodes that have it in their files
+    /// change it there.
+    pub(crate) fn edited_permanently(&self, id: &Id, body: &Map<String, Value>) {
+        let room = id.to_string();
+        for node in self.directory_nodes(&room) {
+            let (room, body) = (room.clone(), body.clone());
+            self.send(&node, &FarMessage::Edited { room, body });
+        }
+    }
+
+    fn directory_nodes(&self, room: &str) -> Vec<String> {
+        self.directory().nodes(room)
+    }
+
     /// Returns the ids of the rooms of other nodes.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.directory().ids().map(str::to_owned).collect()
@@ -213,6 +250,14 @@ impl ClusterRooms {
     pub fn set(&self, node: &str, id: &str, record: RoomRecord) {
         if !self.directory().set(node, id, record) {
             tracing::warn!(node, "audiobridge: a node has too many rooms");
+        }
+        // A room that was ended permanently while the node was away.
+        if let Some(ago) = self.home().and_then(|home| home.ended_ago(id)) {
+            let message = FarMessage::Destroyed {
+                room: id.to_owned(),
+                permanently: Some(ago.as_secs()),
+            };
+            self.send(node, &message);
         }
     }
 
@@ -389,6 +434,10 @@ impl ClusterRooms {
             FarMessage::Media { stay, media } => home.set_media(node, stay, media),
             FarMessage::Leave { stay, lost } => home.leave(node, stay, lost),
             FarMessage::ResetDecoder { stay } => home.reset_decoder(node, stay),
+            FarMessage::Destroyed { room, permanently } => {
+                home.destroy(&room, permanently.map(Duration::from_secs));
+            }
+            FarMessage::Edited { room, body } => home.edit(&room, &body),
             // Of a later version.
             _ => {}
         }

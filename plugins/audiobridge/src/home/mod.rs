@@ -2,6 +2,8 @@
 
 mod places;
 
+use std::time::Duration;
+
 use portunus_core::{Asked, Fields, Reply};
 use portunus_resources::{Asker, FarAuthor, RoomContent};
 use serde_json::{Map, Value};
@@ -9,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::client_handle::{JoinRequest, ListenRequest, ok};
 use crate::cluster::{Entering, FarClient, FarEntry, FarMedia, Home, OwnRoom, RoomRecord, StayId};
 use crate::codec::codec_name;
+use crate::options::OPTIONS;
 use crate::refusal::Refusal;
 use crate::requests::{Management, Participation};
 use crate::room::{Room, RoomState, Who};
@@ -75,6 +78,35 @@ impl Home for Shared {
     fn reset_decoder(&self, node: &str, stay: StayId) {
         if let Some((room, Role::In(id, _))) = self.places.get(node, stay).and_then(Place::room) {
             room.lock().reset_decoder(&id);
+        }
+    }
+
+    fn destroy(&self, room: &str, permanently: Option<Duration>) {
+        let Some(id) = self.rooms.ids().parse(room) else {
+            return;
+        };
+        match permanently {
+            Some(ago) => drop(self.rooms.end_permanently_too(&id, ago)),
+            None => self.rooms.end_too(&id),
+        }
+    }
+
+    fn ended_ago(&self, room: &str) -> Option<Duration> {
+        let id = self.rooms.ids().parse(room)?;
+        self.rooms.is_listed_elsewhere(&id)
+    }
+
+    fn edit(&self, room: &str, body: &Map<String, Value>) {
+        let Some(id) = self.rooms.ids().parse(room) else {
+            return;
+        };
+        let edit = |room: &mut RoomState| {
+            let options = OPTIONS.edited(room.profile.options(), Fields(body))?;
+            room.profile.set_options(options);
+            Ok::<_, Refusal>(())
+        };
+        if let Err(error) = self.rooms.edit_permanently_too(&id, edit) {
+            tracing::warn!(%id, %error, "audiobridge: a room is not changed as at its home");
         }
     }
 

@@ -72,8 +72,12 @@ impl Shared {
             let moved = ["new_record_dir", "new_mjrs_dir"];
             let is_moved = moved.iter().any(|name| fields.has(name));
             Ok::<_, Refusal>(self.recorded(room).filter(|_| is_moved))
-        });
-        Ok(edited?.reply())
+        })?;
+        if self.rooms.permanent(fields)?.is_some() {
+            let id = self.rooms.ids().required(fields, "room")?;
+            self.cluster.edited_permanently(&id, fields.0);
+        }
+        Ok(edited.reply())
     }
 
     /// Returns the room if its mix or its participants are to be recorded.
@@ -92,7 +96,11 @@ impl Shared {
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
         read_with_secret::<()>(fields)?;
         fields.member::<bool>("permanent")?;
-        Ok(self.rooms.destroy(fields, asker)?.reply())
+        let destroyed = self.rooms.destroy(fields, asker)?;
+        let id = self.rooms.ids().required(fields, "room")?;
+        let permanently = self.rooms.permanent(fields)?.is_some();
+        self.cluster.destroyed(&id, permanently);
+        Ok(destroyed.reply())
     }
 
     pub(super) fn list(&self, fields: Fields<'_>, asker: &Asker) -> Result<Value, Refusal> {

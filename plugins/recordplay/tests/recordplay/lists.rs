@@ -75,6 +75,22 @@ async fn private_recordings_are_for_those_who_show_the_key() {
 }
 
 #[tokio::test]
+async fn administrators_list_private_recordings_without_a_key() {
+    let world = World::with(|config| config.admin_key = "k3y".to_owned(), |_| {}).await;
+    world.shelve(1, |_| {});
+    world.shelve(2, |nfo| nfo.is_private = true);
+    let ask = async |request: &str| match world.plugin.admin(json!({ "request": request })) {
+        Some(Reply::Later(later)) => later.result().await,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(ask("update").await, json!({ "recordplay": "ok" }));
+    let answer = ask("list").await;
+    let listed = answer["list"].as_array().unwrap();
+    let listed: Vec<_> = listed.iter().map(|it| it["id"].clone()).collect();
+    assert_eq!(listed, [1, 2]);
+}
+
+#[tokio::test]
 async fn what_is_no_recording_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     shelve(&folder, 1, |_| {});
@@ -194,7 +210,7 @@ async fn administrators_may_update_without_a_key() {
         (json!(7), 412),
         (json!({}), 415),
         (json!({ "request": 7 }), 414),
-        (json!({ "request": "list" }), 413),
+        (json!({ "request": "play" }), 413),
     ] {
         assert_eq!(ask(body).await["error_code"], code);
     }

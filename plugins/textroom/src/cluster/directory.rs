@@ -103,6 +103,7 @@ impl TextRooms {
                 tracing::warn!(%node, room, "textroom: a malformed room is skipped");
                 continue;
             };
+            self.tell_ended(node, room);
             if lock(&self.0.listings).set(node, room, listing) {
                 self.settle(room, false);
             } else {

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use portunus_core::{Handle, Later, Object};
-use portunus_resources::{Asker, Id, RoomContent as _};
+use portunus_core::{Fields, Handle, Later, Object};
+use portunus_resources::{Asker, Id};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use crate::contact::{ContactId, FarAsker, NodeName, Outbox, RoomMessage};
 use crate::other_nodes::OtherNodes;
 use crate::refusal::Refusal;
+use crate::room::RoomState;
 use crate::shared::Shared;
 use directory::Directory;
 use guests::FarGuests;
@@ -253,13 +254,20 @@ impl OtherNodes for TextRooms {
         memberships
     }
 
-    fn destroyed(&self, id: &Id) {
+    fn destroyed(&self, id: &Id, permanently: bool) {
         let room = id.to_string();
-        let nodes = lock(&self.0.listings).nodes(&room);
-        for node in nodes {
-            let room = room.clone();
-            self.send(&node, &RoomMessage::Destroyed { room });
-        }
+        self.send_to_all_with(&room, || RoomMessage::Destroyed {
+            room: room.clone(),
+            permanently: permanently.then_some(0),
+        });
+    }
+
+    fn edited_permanently(&self, id: &Id, request: &Map<String, Value>) {
+        let room = id.to_string();
+        self.send_to_all_with(&room, || RoomMessage::Edited {
+            room: room.clone(),
+            request: request.clone(),
+        });
     }
 }
 
@@ -276,6 +284,14 @@ impl TextRooms {
 
     fn send(&self, node: &NodeName, message: &RoomMessage) {
         self.0.outbox.push(node, message);
+    }
+
+    /// Sends a message to each node with a room of this id.
+    fn send_to_all_with(&self, room: &str, message: impl Fn() -> RoomMessage) {
+        let nodes = lock(&self.0.listings).nodes(room);
+        for node in nodes {
+            self.send(&node, &message());
+        }
     }
 
     fn message(&self, node: &NodeName, message: RoomMessage) {
@@ -332,25 +348,47 @@ impl TextRooms {
             }
             RoomMessage::Rooms { rooms, gone } => self.note_rooms(node, &rooms, &gone),
             RoomMessage::AllRooms { rooms } => self.note_all_rooms(node, &rooms),
-            RoomMessage::Destroyed { room } => self.end_room(&room),
+            RoomMessage::Destroyed { room, permanently } => self.end_room(&room, permanently),
+            RoomMessage::Edited { room, request } => self.edit_room(&room, &request),
             RoomMessage::Reset => self.present_all(node),
             RoomMessage::Later => {}
         }
     }
 
     /// Ends a room of this node, which another node has destroyed.
-    fn end_room(&self, room: &str) {
+    fn end_room(&self, room: &str, permanently: Option<u64>) {
+        let Some(shared) = self.shared() else { return };
+        let Some(id) = shared.rooms.ids().parse(room) else {
+            return;
+        };
+        match permanently.map(Duration::from_secs) {
+            Some(ago) => drop(shared.rooms.end_permanently_too(&id, ago)),
+            None => shared.rooms.end_too(&id),
+        }
+    }
+
+    /// Tells a node that has a room if the room was ended permanently: it may have been away.
+    fn tell_ended(&self, node: &NodeName, room: &str) {
         let Some(shared) = self.shared() else { return };
         let id = shared.rooms.ids().parse(room);
-        let Some(id) = id.filter(|id| shared.rooms.exists(id)) else {
+        if let Some(ago) = id.and_then(|id| shared.rooms.is_listed_elsewhere(&id)) {
+            let message = RoomMessage::Destroyed {
+                room: room.to_owned(),
+                permanently: Some(ago.as_secs()),
+            };
+            self.send(node, &message);
+        }
+    }
+
+    /// Changes a room of this node permanently, as its home has done.
+    fn edit_room(&self, room: &str, request: &Map<String, Value>) {
+        let Some(shared) = self.shared() else { return };
+        let Some(id) = shared.rooms.ids().parse(room) else {
             return;
         };
-        let Ok(room) = shared.rooms.get(&id) else {
-            return;
-        };
-        if shared.rooms.remove(&room).is_ok() {
-            tracing::info!(%id, "textroom: a room was destroyed at another node");
-            room.lock().end(None);
+        let edit = |room: &mut RoomState| shared.change(room, Fields(request));
+        if let Err(error) = shared.rooms.edit_permanently_too(&id, edit) {
+            tracing::warn!(%id, %error, "textroom: a room is not changed as at its home");
         }
     }
 }

@@ -63,7 +63,17 @@ pub(crate) enum RoomMessage {
     /// To a node whose connection is new: the ids of all rooms of the sender, which follow.
     AllRooms { rooms: BTreeSet<String> },
     /// To a node with a room of the same id: the room was destroyed.
-    Destroyed { room: String },
+    Destroyed {
+        room: String,
+        /// How long ago it was destroyed permanently, in s. `None` if it was not permanently.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permanently: Option<u64>,
+    },
+    /// To a node with a room of the same id: the room was changed permanently by this request.
+    Edited {
+        room: String,
+        request: Map<String, Value>,
+    },
     /// Messages of the sender are lost, so the receiver tells which members it has.
     Reset,
     /// A message of a later version.

@@ -57,19 +57,30 @@ impl Shared {
         read_with_secret::<()>(fields)?;
         OPTIONS.check_edited(fields, |_| true)?;
         fields.member::<bool>("permanent")?;
-        self.rooms.edit(fields, asker, |room| {
-            let options = OPTIONS.edited(&room.options, fields)?;
-            if options.post != room.options.post {
-                let post = options.post.clone();
-                let outlet = post.map(|to| self.back_ends.open(&room.id, to, Reachable::Outgoing));
-                let former = std::mem::replace(&mut room.outlet, outlet.transpose()?);
-                if let Some(former) = former {
-                    former.close();
-                }
+        let edited = self.rooms.edit(fields, asker, |room| {
+            self.change(room, fields)?;
+            Ok::<_, Refusal>(None)
+        })?;
+        if self.rooms.permanent(fields)?.is_some() {
+            let id = self.rooms.ids().required(fields, "room")?;
+            self.cluster.edited_permanently(&id, fields.0);
+        }
+        Ok(edited)
+    }
+
+    /// Changes a room as a request to edit it asks for.
+    pub(crate) fn change(&self, room: &mut RoomState, fields: Fields<'_>) -> Result<(), Refusal> {
+        let options = OPTIONS.edited(&room.options, fields)?;
+        if options.post != room.options.post {
+            let post = options.post.clone();
+            let outlet = post.map(|to| self.back_ends.open(&room.id, to, Reachable::Outgoing));
+            let former = std::mem::replace(&mut room.outlet, outlet.transpose()?);
+            if let Some(former) = former {
+                former.close();
             }
-            room.options = options;
-            Ok(None)
-        })
+        }
+        room.options = options;
+        Ok(())
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Answer, Refusal> {
@@ -77,7 +88,8 @@ impl Shared {
         fields.member::<bool>("permanent")?;
         let answer = self.rooms.destroy(fields, asker)?;
         if let Ok(Some(id)) = self.rooms.ids().read(fields, "room") {
-            self.cluster.destroyed(&id);
+            let permanently = self.rooms.permanent(fields)?.is_some();
+            self.cluster.destroyed(&id, permanently);
         }
         Ok(answer)
     }

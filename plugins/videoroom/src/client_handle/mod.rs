@@ -20,7 +20,8 @@ use crate::client::Client;
 use crate::entry::Entry;
 use crate::messages::Show;
 use crate::options::DoorOptions;
-use crate::preparation::{Prepared, named};
+use crate::preparation::named;
+use crate::prepared::Prepared;
 use crate::refusal::Refusal;
 use crate::requests::fields::{self, ConfigureRequest, JoinRequest};
 use crate::requests::{Management, Participation};
@@ -535,13 +536,13 @@ impl ClientHandle {
             }
             return Reply::Ack(None);
         }
-        let reserved = match prepared {
+        let prepared = match prepared {
             Prepared::Answer(answer) => return Reply::Success(answer),
-            prepared => prepared.reservation(),
+            prepared => prepared,
         };
         let asker = Asker::client(&self.client.handle, message);
         let fields = Fields(&message.body);
-        let reply = self.shared.manage_named(name, fields, asker, reserved);
+        let reply = self.shared.manage_named(name, fields, asker, prepared);
         reply.unwrap_or_else(|refusal| refuse(&refusal))
     }
 }

@@ -5,7 +5,8 @@ use portunus_resources::Asker;
 use portunus_room::Work;
 
 use super::{ClientHandle, Role};
-use crate::preparation::{Prepared, publishes};
+use crate::preparation::publishes;
+use crate::prepared::Prepared;
 use crate::requests::Participation;
 
 impl ClientHandle {

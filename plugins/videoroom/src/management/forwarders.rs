@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::target::{Host, PATIENCE, address, port, required_port, rtcp, srtp};
 use crate::client::Watchers;
 use crate::messages::{Show, labelled};
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::person_in;
 use crate::shared::Shared;
@@ -283,8 +284,13 @@ fn with_started(reply: Object, entry: &Entry, forwarder: &Forwarder) -> Object {
 }
 
 impl Shared {
-    pub(super) fn rtp_forward(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
-        let room = self.managed_room(fields)?;
+    pub(super) fn rtp_forward(
+        &self,
+        fields: Fields<'_>,
+        asker: &Asker,
+        permit: Option<&Permit>,
+    ) -> Result<Reply, Refusal> {
+        let room = self.permitted_room(fields, permit)?;
         self.check_forwarding(fields)?;
         let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
         let request = Request::read(fields, publisher)?;
@@ -300,8 +306,9 @@ impl Shared {
         &self,
         fields: Fields<'_>,
         asker: &Asker,
+        permit: Option<&Permit>,
     ) -> Result<Object, Refusal> {
-        self.managed(fields, |door, room| {
+        self.permitted(fields, permit, |door, room| {
             self.check_forwarding(fields)?;
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let StopRequest { stream_id: number } = fields.read()?;
@@ -318,8 +325,12 @@ impl Shared {
         })
     }
 
-    pub(super) fn list_forwarders(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        self.managed(fields, |_, room| {
+    pub(super) fn list_forwarders(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        self.permitted(fields, permit, |_, room| {
             let show = self.show(room);
             let forwarded = |person: &Participant| {
                 let forwarders = room.publication(person.id())?.forwarders();

@@ -11,26 +11,26 @@ mod target;
 use std::sync::Arc;
 
 use portunus_core::{Asked, Fields, Object, Reply};
-use portunus_resources::{Asker, Reservation};
+use portunus_resources::Asker;
 use portunus_room::{Room as Conference, State};
 
 pub(crate) use forwarders::forwarder;
 
 use crate::messages::Show;
+use crate::prepared::{Permit, Prepared};
 use crate::refusal::Refusal;
 use crate::requests::Management;
-use crate::room::{Door, Room};
+use crate::room::Door;
 use crate::shared::Shared;
 
 impl Shared {
-    /// Answers the request `name` of a client, or of an administrator. `reserved` is the id of a new
-    /// room.
+    /// Answers the request `name` of a client, or of an administrator, after its preparation.
     pub(crate) fn manage_named(
         &self,
         name: &str,
         fields: Fields<'_>,
         asker: Asker,
-        reserved: Option<Reservation<Room>>,
+        prepared: Prepared,
     ) -> Result<Reply, Refusal> {
         let unknown = || Refusal::UnknownRequest(name.to_ascii_lowercase());
         let asked = Asked::<Management>::named(name).ok_or_else(unknown)?;
@@ -39,7 +39,7 @@ impl Shared {
         self.rooms.guarded(fields, asker.maker, || {
             let rights = self.rooms.rights(fields, asker.rights);
             let request = asked.permit(fields, rights)?;
-            self.answer(request, fields, &Asker { rights, ..asker }, reserved)
+            self.answer(request, fields, &Asker { rights, ..asker }, prepared)
         })
     }
 
@@ -48,28 +48,32 @@ impl Shared {
         request: Management,
         fields: Fields<'_>,
         asker: &Asker,
-        reserved: Option<Reservation<Room>>,
+        prepared: Prepared,
     ) -> Result<Reply, Refusal> {
+        let permit = match &prepared {
+            Prepared::Permitted(permit) => Some(permit),
+            _ => None,
+        };
         let answer = match request {
-            Management::Create => return self.create(fields, asker, reserved),
+            Management::Create => return self.create(fields, asker, prepared.reservation()),
             Management::Edit => return self.edit(fields, asker),
             Management::Destroy => return self.destroy(fields, asker),
             Management::EnableRecording => return self.enable_recording(fields),
-            Management::RtpForward => return self.rtp_forward(fields, asker),
-            Management::PublishRemotely => return self.publish_remotely(fields),
+            Management::RtpForward => return self.rtp_forward(fields, asker, permit),
+            Management::PublishRemotely => return self.publish_remotely(fields, permit),
             Management::Exists => self.exists(fields)?,
             Management::List => self.list(fields, asker)?,
             Management::Allowed => self.allowed(fields)?,
             Management::Kick => self.kick(fields, asker)?,
             Management::Moderate => self.moderate(fields, asker)?,
             Management::ListParticipants => self.list_participants(fields)?,
-            Management::StopRtpForward => self.stop_rtp_forward(fields, asker)?,
-            Management::ListForwarders => self.list_forwarders(fields)?,
-            Management::UnpublishRemotely => self.unpublish_remotely(fields)?,
-            Management::ListRemotes => self.list_remotes(fields)?,
-            Management::AddRemotePublisher => self.add_remote_publisher(fields)?,
-            Management::UpdateRemotePublisher => self.update_remote_publisher(fields)?,
-            Management::RemoveRemotePublisher => self.remove_remote_publisher(fields)?,
+            Management::StopRtpForward => self.stop_rtp_forward(fields, asker, permit)?,
+            Management::ListForwarders => self.list_forwarders(fields, permit)?,
+            Management::UnpublishRemotely => self.unpublish_remotely(fields, permit)?,
+            Management::ListRemotes => self.list_remotes(fields, permit)?,
+            Management::AddRemotePublisher => self.add_remote_publisher(fields, permit)?,
+            Management::UpdateRemotePublisher => self.update_remote_publisher(fields, permit)?,
+            Management::RemoveRemotePublisher => self.remove_remote_publisher(fields, permit)?,
         };
         Ok(Reply::Success(answer.into()))
     }
@@ -84,8 +88,35 @@ impl Shared {
         self.rooms.managed(fields, |_, door| act(door))
     }
 
-    /// Returns the conference of the room that a request names and may manage.
-    fn managed_room(&self, fields: Fields<'_>) -> Result<Arc<Conference>, Refusal> {
+    /// Does something in the room that a request names and may manage. With a permit its home has
+    /// checked that.
+    fn permitted<T>(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+        act: impl FnOnce(&Door, &mut State) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        if permit.is_none() {
+            return self.managed(fields, act);
+        }
+        let room = self.rooms.named(fields)?;
+        let door = room.lock();
+        let mut state = door.conference.lock();
+        act(&door, &mut state)
+    }
+
+    /// Returns the conference of the room that a request names and may manage. With a permit its
+    /// home has checked that.
+    fn permitted_room(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Arc<Conference>, Refusal> {
+        if permit.is_some() {
+            let room = self.rooms.named(fields)?;
+            let door = room.lock();
+            return Ok(door.conference.clone());
+        }
         self.rooms
             .managed(fields, |_, door| Ok(door.conference.clone()))
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::target::{Host, address, port, required_port, rtcp, srtp};
 use crate::messages::Show;
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::person_in;
 use crate::shared::Shared;
@@ -18,8 +19,12 @@ struct RemoteId {
 }
 
 impl Shared {
-    pub(super) fn publish_remotely(&self, fields: Fields<'_>) -> Result<Reply, Refusal> {
-        let room = self.managed_room(fields)?;
+    pub(super) fn publish_remotely(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Reply, Refusal> {
+        let room = self.permitted_room(fields, permit)?;
         self.check_forwarding(fields)?;
         let ids = self.rooms.ids();
         let publisher = person_in(fields, ids, "publisher_id")?;
@@ -45,8 +50,12 @@ impl Shared {
         })
     }
 
-    pub(super) fn unpublish_remotely(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        self.managed(fields, |_, room| {
+    pub(super) fn unpublish_remotely(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        self.permitted(fields, permit, |_, room| {
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let RemoteId { remote_id } = fields.read()?;
             room.unpublish_remotely(&publisher, &remote_id)?;
@@ -54,8 +63,12 @@ impl Shared {
         })
     }
 
-    pub(super) fn list_remotes(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        self.managed(fields, |_, room| {
+    pub(super) fn list_remotes(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        self.permitted(fields, permit, |_, room| {
             let publisher = person_in(fields, self.rooms.ids(), "publisher_id")?;
             let remotes = room.remotes(&publisher)?.iter();
             let list: Vec<Value> = remotes.map(to_json).collect();

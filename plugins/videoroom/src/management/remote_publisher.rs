@@ -13,13 +13,18 @@ use serde::Deserialize;
 
 use super::success;
 use super::target::{port, srtp};
+use crate::prepared::Permit;
 use crate::refusal::Refusal;
 use crate::requests::fields::{ProfileMembers, free_id, person_in, wanted_id};
 use crate::shared::Shared;
 
 impl Shared {
-    pub(super) fn add_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        let room = self.managed_room(fields)?;
+    pub(super) fn add_remote_publisher(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        let room = self.permitted_room(fields, permit)?;
         let ids = self.rooms.ids();
         let wanted = wanted_id(fields, ids)?;
         let (place, srtp) = (place(fields)?, srtp(fields)?);
@@ -40,7 +45,9 @@ impl Shared {
         let entries = request.streams.into_iter().enumerate();
         let streams = entries.map(|(index, entry)| entry.stream(state.settings(), index));
         let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
-        let id = wanted.unwrap_or_else(|| free_id(&state, ids));
+        // The home has given an id.
+        let given = permit.and_then(|permit| permit.id.clone());
+        let id = given.or(wanted).unwrap_or_else(|| free_id(&state, ids));
         state.check_remote(&id)?;
         let (mut remote, hears) = Remote::open(self.media.clone(), &place, srtp)?;
         for stream in &streams {
@@ -72,8 +79,12 @@ impl Shared {
         Ok(reply)
     }
 
-    pub(super) fn update_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        let room = self.managed_room(fields)?;
+    pub(super) fn update_remote_publisher(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        let room = self.permitted_room(fields, permit)?;
         let id = person_in(fields, self.rooms.ids(), "id")?;
         room.lock().remote_streams(&id)?;
         let request: RemoteRequest = fields.read()?;
@@ -93,8 +104,12 @@ impl Shared {
         Ok(success())
     }
 
-    pub(super) fn remove_remote_publisher(&self, fields: Fields<'_>) -> Result<Object, Refusal> {
-        self.managed(fields, |_, room| {
+    pub(super) fn remove_remote_publisher(
+        &self,
+        fields: Fields<'_>,
+        permit: Option<&Permit>,
+    ) -> Result<Object, Refusal> {
+        self.permitted(fields, permit, |_, room| {
             let id = person_in(fields, self.rooms.ids(), "id")?;
             room.remote_streams(&id)?;
             room.remove_remote(&id);

@@ -50,15 +50,21 @@ impl Shared {
             door.apply(options);
             let recorded = self.recorded(&door.conference.lock());
             Ok::<_, Refusal>(recorded.filter(|_| fields.has("new_rec_dir")))
-        });
-        Ok(edited?.reply())
+        })?;
+        if let Some(others) = self.places.others()
+            && self.rooms.permanent(fields)?.is_some()
+        {
+            let id = self.rooms.ids().required(fields, "room")?;
+            others.changed_permanently(&id.to_string());
+        }
+        Ok(edited.reply())
     }
 
     pub(super) fn destroy(&self, fields: Fields<'_>, asker: &Asker) -> Result<Reply, Refusal> {
         let destroyed = self.rooms.destroy(fields, asker)?;
         if let Some(others) = self.places.others() {
             let id = self.rooms.ids().required(fields, "room")?;
-            others.destroyed(&id.to_string());
+            others.destroyed(&id.to_string(), self.rooms.permanent(fields)?.is_some());
         }
         Ok(destroyed.reply())
     }
