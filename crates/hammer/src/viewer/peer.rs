@@ -149,6 +149,12 @@ impl Peer {
         self.checker.as_ref().map(|check| check.lost)
     }
 
+    /// Returns the longest wait for a packet that had been sent, since the last call. `None` if it
+    /// does not check packets.
+    pub(super) fn take_longest_wait(&mut self) -> Option<Duration> {
+        self.checker.as_mut().map(|check| check.take_longest_wait())
+    }
+
     /// Returns the time since the last packet, if it checks packets or is in an audio room.
     pub(super) fn silent(&self, now: Duration) -> Option<Duration> {
         match &self.ear {
