@@ -524,12 +524,15 @@ impl Load {
     /// Returns what each participant with media has received.
     fn standings(&mut self, clock: Duration) -> Vec<Standing> {
         let entries = self.peers.iter_mut().map(|(_, entry)| entry);
-        let of = |entry: &mut Entry| Standing {
-            id: entry.id,
-            packets: entry.peer.packets(),
-            lost: entry.peer.lost(),
-            longest_wait: entry.peer.take_longest_wait(),
-            silent: entry.peer.silent(clock),
+        let of = |entry: &mut Entry| {
+            let (lost, longest_wait) = entry.peer.take_checked().unzip();
+            Standing {
+                id: entry.id,
+                packets: entry.peer.packets(),
+                lost,
+                longest_wait,
+                silent: entry.peer.silent(clock),
+            }
         };
         entries.filter(|entry| entry.has_media).map(of).collect()
     }
