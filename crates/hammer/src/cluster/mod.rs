@@ -232,7 +232,10 @@ impl Director<'_> {
                 site.act(cue.event).map_err(|error| error.to_string())
             };
             let play = nodes::play(&places, &demand, (&*spoken, end), &mut act);
-            cluster.acts = self.wait(play)?;
+            // An event blocks its thread for as long as programs such as `ip` take. Clients go on in
+            // another one meanwhile.
+            let mut runtime = runtime::Builder::new_multi_thread();
+            cluster.acts = self.wait_in(runtime.worker_threads(1), play)?;
         }
         drop(site);
         if !options.script_only {
@@ -260,7 +263,16 @@ impl Director<'_> {
         &self,
         load: impl Future<Output = Result<T, ScenarioError>>,
     ) -> Result<T, ClusterError> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        self.wait_in(&mut runtime::Builder::new_current_thread(), load)
+    }
+
+    /// The same, in a runtime that may have further threads.
+    fn wait_in<T>(
+        &self,
+        runtime: &mut runtime::Builder,
+        load: impl Future<Output = Result<T, ScenarioError>>,
+    ) -> Result<T, ClusterError> {
+        let runtime = runtime.enable_all().build();
         let runtime = runtime.map_err(ScenarioError::Runtime)?;
         runtime.block_on(async {
             let interruption = async {

@@ -89,7 +89,7 @@ pub struct Act {
     pub failure: Option<String>,
     /// All viewers that were there.
     pub viewers: u32,
-    /// Those who lost packets, or got none for half a second.
+    /// Those who lost packets, or waited half a second for one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Losses>,
     /// What people in the room were told of others.
@@ -106,11 +106,11 @@ pub struct Losses {
     pub watched: String,
     /// How many they are.
     pub viewers: u32,
-    /// How many of them lost packets, or got none for half a second.
+    /// How many of them lost packets, or waited half a second for one.
     pub affected: u32,
     /// Missed packets. The packets of a stream that never continues are not counted.
     pub lost_packets: u64,
-    /// The longest time without a packet for one of them.
+    /// The longest time for which one of them got none although packets had been sent.
     pub longest_gap_ms: f64,
 }
 

@@ -141,6 +141,8 @@ pub(super) struct Check {
     pub(super) last: Option<Duration>,
     /// The numbers that this participant misses.
     pub(super) lost: i64,
+    /// The longest wait for a packet that had been sent, since it was taken.
+    longest_wait: Duration,
 }
 
 impl Check {
@@ -154,9 +156,23 @@ impl Check {
     ) -> Option<Duration> {
         let lost = findings.lost;
         self.checker.take(ssrc, payload, arrived, findings);
-        self.lost += findings.lost - lost;
+        let newly_lost = findings.lost - lost;
+        self.lost += newly_lost;
         let last = self.last.replace(arrived)?;
-        Some(arrived.saturating_sub(last))
+        let gap = arrived.saturating_sub(last);
+        // Without a loss, nothing was on its way before this packet was sent.
+        let wait = match Stamp::read(payload).filter(|_| newly_lost <= 0) {
+            Some(stamp) => gap.min(arrived.saturating_sub(stamp.sent)),
+            None => gap,
+        };
+        self.longest_wait = self.longest_wait.max(wait);
+        Some(gap)
+    }
+
+    /// Returns the longest wait for a packet that had been sent, since the last call. A source that
+    /// pauses does not make its viewers wait.
+    pub(super) fn take_longest_wait(&mut self) -> Duration {
+        std::mem::take(&mut self.longest_wait)
     }
 }
 
@@ -190,6 +206,37 @@ mod tests {
         assert_eq!((findings.reordered, findings.repeated), (1, 2));
         let delay = findings.delays.first().unwrap().us;
         assert!((delay - 150.0).abs() < 1.0, "{delay}");
+    }
+
+    /// Takes packets by their numbers, the times when they were sent, and their arrivals, in ms.
+    /// Returns the longest wait.
+    fn longest_wait(check: &mut Check, packets: &[(u64, u64, u64)]) -> Duration {
+        let clock = |ms| Duration::from_secs(1_000) + Duration::from_millis(ms);
+        for (number, sent, arrived) in packets {
+            let mut payload = [0; 20];
+            let stamp = Stamp {
+                stream: 0,
+                number: *number,
+                sent: clock(*sent),
+            };
+            assert!(stamp.write(&mut payload));
+            let mut findings = Findings::default();
+            check.take(Ssrc(7), &payload, clock(*arrived), &mut findings);
+        }
+        check.take_longest_wait()
+    }
+
+    #[test]
+    fn a_wait_is_for_packets_that_were_sent() {
+        let (mut check, ms) = (Check::default(), Duration::from_millis);
+        // The source pauses for a second.
+        let paused = [(1, 0, 1), (2, 20, 22), (3, 1_020, 1_025), (4, 1_040, 1_043)];
+        assert_eq!(longest_wait(&mut check, &paused), ms(5));
+        // Packets are held up.
+        assert_eq!(longest_wait(&mut check, &[(5, 1_060, 1_960)]), ms(900));
+        // Packets are lost.
+        assert_eq!(longest_wait(&mut check, &[(50, 2_960, 2_961)]), ms(1_001));
+        assert_eq!(check.take_longest_wait(), Duration::ZERO);
     }
 
     #[test]

@@ -62,6 +62,10 @@ pub struct Standing {
     pub packets: u64,
     /// Numbers that are missing and have not arrived late. `None` if it does not check packets.
     pub lost: Option<i64>,
+    /// The longest wait for a packet that had been sent and then arrived, since the last call.
+    pub longest_wait: Option<Duration>,
+    /// The time since its last packet.
+    pub silent: Option<Duration>,
 }
 
 /// What all participants received since the last window.

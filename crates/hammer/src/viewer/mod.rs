@@ -21,7 +21,7 @@ mod way;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, mem};
 
@@ -46,7 +46,7 @@ use way::{Ports, Shared};
 #[derive(Debug)]
 pub struct LoadThreads {
     /// The publishers' thread, then the others.
-    threads: Vec<(mpsc::Sender<Command>, JoinHandle<()>)>,
+    threads: Vec<(UnboundedSender<Command>, JoinHandle<()>)>,
     sources: Mutex<usize>,
     /// Free addresses, and the ports of each thread's sockets.
     addresses: Option<(Addresses, Vec<Ports>)>,
@@ -169,7 +169,7 @@ impl LoadThreads {
         starving.into_iter().flatten().collect()
     }
 
-    /// Returns what each participant with media has received.
+    /// Returns what each participant with media has received. Longest waits start anew.
     pub async fn standings(&self) -> Vec<Standing> {
         let standings = self.ask(Command::Standings).await;
         standings.into_iter().flatten().collect()
@@ -220,8 +220,8 @@ fn spawn(
     shared: Option<Shared>,
     events: UnboundedSender<Event>,
     lateness: Arc<Lateness>,
-) -> io::Result<(mpsc::Sender<Command>, JoinHandle<()>)> {
-    let (commands, receiver) = mpsc::channel();
+) -> io::Result<(UnboundedSender<Command>, JoinHandle<()>)> {
+    let (commands, receiver) = unbounded_channel();
     let mut load = Load::new(role, shared, receiver, events, lateness)?;
     let thread = std::thread::Builder::new()
         .name(name)

@@ -144,9 +144,11 @@ impl Peer {
         self.packets
     }
 
-    /// Returns the number of packets that it misses, if it checks packets.
-    pub(super) fn lost(&self) -> Option<i64> {
-        self.checker.as_ref().map(|check| check.lost)
+    /// Returns the number of packets that it misses, and the longest wait since the last call for
+    /// one that had been sent. `None` if it does not check packets.
+    pub(super) fn take_checked(&mut self) -> Option<(i64, Duration)> {
+        let check = self.checker.as_mut()?;
+        Some((check.lost, check.take_longest_wait()))
     }
 
     /// Returns the time since the last packet, if it checks packets or is in an audio room.

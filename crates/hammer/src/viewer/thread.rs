@@ -5,14 +5,14 @@ use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use portunus_udp::{Received, SendBatch, enable_timestamps, run_first};
 use slab::Slab;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
 use super::answering::Agreed;
@@ -72,7 +72,9 @@ pub(super) struct Load {
     poll: Poll,
     /// The shared sockets, if participants have none of their own.
     shared: Option<Shared>,
-    commands: Receiver<Command>,
+    /// Its receiver sleeps while a command is being added. That of the standard library spins: at the
+    /// priority of this thread, it would take the core from a sender that was interrupted.
+    commands: UnboundedReceiver<Command>,
     events: UnboundedSender<Event>,
     peers: Slab<Entry>,
     keys: HashMap<PeerId, usize>,
@@ -99,6 +101,8 @@ pub(super) struct Load {
     touched: Vec<usize>,
     /// Requests for a window, and their times.
     askers: Vec<(oneshot::Sender<Window>, Instant)>,
+    /// Requests for standings.
+    inquirers: Vec<oneshot::Sender<Vec<Standing>>>,
 }
 
 struct Entry {
@@ -138,7 +142,7 @@ impl Load {
     pub(super) fn new(
         role: Role,
         shared: Option<Shared>,
-        commands: Receiver<Command>,
+        commands: UnboundedReceiver<Command>,
         events: UnboundedSender<Event>,
         lateness: Arc<Lateness>,
     ) -> io::Result<Self> {
@@ -166,6 +170,7 @@ impl Load {
             news: Vec::new(),
             touched: Vec::new(),
             askers: Vec::new(),
+            inquirers: Vec::new(),
         })
     }
 
@@ -178,6 +183,7 @@ impl Load {
         let mut events = Events::with_capacity(EVENTS);
         let mut start = Instant::now();
         while self.take_commands() {
+            let before = wall_clock();
             let idle = match self.shared {
                 Some(_) => self.receive_shared(),
                 None => {
@@ -193,6 +199,7 @@ impl Load {
             self.leave();
             let now = Instant::now();
             self.answer(idle, now);
+            self.tell_standings(before);
             let next = self.next_pass(start);
             if now < next {
                 std::thread::sleep(next - now);
@@ -396,7 +403,7 @@ impl Load {
                 }
             }
             Command::Starving(reply) => drop(reply.send(self.starving())),
-            Command::Standings(reply) => drop(reply.send(self.standings())),
+            Command::Standings(reply) => self.inquirers.push(reply),
         }
     }
 
@@ -505,13 +512,27 @@ impl Load {
         self.peers.iter_mut().filter_map(starves).collect()
     }
 
+    /// Answers requests for standings, as of `clock`. All that had arrived then was taken, so a
+    /// thread that was held up finds nobody silent.
+    fn tell_standings(&mut self, clock: Duration) {
+        for reply in std::mem::take(&mut self.inquirers) {
+            // A requester that is gone needs no answer.
+            let _ = reply.send(self.standings(clock));
+        }
+    }
+
     /// Returns what each participant with media has received.
-    fn standings(&self) -> Vec<Standing> {
-        let entries = self.peers.iter().map(|(_, entry)| entry);
-        let of = |entry: &Entry| Standing {
-            id: entry.id,
-            packets: entry.peer.packets(),
-            lost: entry.peer.lost(),
+    fn standings(&mut self, clock: Duration) -> Vec<Standing> {
+        let entries = self.peers.iter_mut().map(|(_, entry)| entry);
+        let of = |entry: &mut Entry| {
+            let (lost, longest_wait) = entry.peer.take_checked().unzip();
+            Standing {
+                id: entry.id,
+                packets: entry.peer.packets(),
+                lost,
+                longest_wait,
+                silent: entry.peer.silent(clock),
+            }
         };
         entries.filter(|entry| entry.has_media).map(of).collect()
     }

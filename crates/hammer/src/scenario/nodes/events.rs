@@ -100,9 +100,8 @@ struct Group {
 struct Viewer {
     group: usize,
     id: PeerId,
-    packets: u64,
     lost: i64,
-    /// When its last packet was seen.
+    /// When its last packet arrived.
     last: Instant,
 }
 
@@ -123,15 +122,23 @@ struct Told {
     news: News,
 }
 
-/// What was seen of a viewer: packets that it newly misses, and the time since its last packet.
-type Seen = (i64, Duration);
+/// What was seen of a viewer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// Packets that it newly misses.
+    lost: i64,
+    /// The longest wait for a packet that has come.
+    longest: Duration,
+    /// The time since its last packet.
+    silent: Duration,
+}
 
 /// The time from one event to the next.
 struct Span {
     event: String,
     at: Duration,
     failure: Option<String>,
-    /// By viewer: missed packets, and the longest time without one.
+    /// By viewer.
     seen: Vec<Seen>,
 }
 
@@ -206,7 +213,6 @@ impl Scene {
                 let new = new.difference(&before).map(|id| Viewer {
                     group,
                     id: *id,
-                    packets: 0,
                     lost: 0,
                     last: Instant::now(),
                 });
@@ -233,15 +239,19 @@ impl Scene {
             let of_seat = seat.and_then(|seat| standings.get(seat));
             // A viewer that was ended gets nothing any more.
             let Some(standing) = of_seat.and_then(|all| all.get(&viewer.id)) else {
-                return (0, now.saturating_duration_since(viewer.last));
+                return Seen {
+                    silent: now.saturating_duration_since(viewer.last),
+                    ..Seen::default()
+                };
             };
-            let quiet = now.saturating_duration_since(viewer.last);
-            if standing.packets != viewer.packets {
-                (viewer.packets, viewer.last) = (standing.packets, now);
-            }
+            let silent = standing.silent.unwrap_or_default();
+            viewer.last = now.checked_sub(silent).unwrap_or(now);
             let lost = standing.lost.unwrap_or(0);
-            let newly = lost - std::mem::replace(&mut viewer.lost, lost);
-            (newly, quiet)
+            Seen {
+                lost: lost - std::mem::replace(&mut viewer.lost, lost),
+                longest: standing.longest_wait.unwrap_or_default(),
+                silent,
+            }
         });
         looks.collect()
     }
@@ -321,14 +331,16 @@ impl Span {
             event: event.to_owned(),
             at,
             failure: None,
-            seen: vec![(0, Duration::ZERO); scene.viewers.len()],
+            seen: vec![Seen::default(); scene.viewers.len()],
         }
     }
 
     fn add(&mut self, seen: &[Seen]) {
-        for ((lost, longest), (newly, quiet)) in self.seen.iter_mut().zip(seen) {
-            *lost += newly;
-            *longest = (*longest).max(*quiet);
+        for (all, new) in self.seen.iter_mut().zip(seen) {
+            all.lost += new.lost;
+            all.longest = all.longest.max(new.longest);
+            // A source that pauses makes silence, too: only what lasts until the end counts.
+            all.silent = new.silent;
         }
     }
 
@@ -364,12 +376,11 @@ impl Span {
 
 /// Returns what viewers of one source lost. `None` if it is nothing.
 fn losses((node, watched): (String, String), seen: &[Seen]) -> Option<Losses> {
-    let affected = |(lost, longest): &&Seen| *lost > 0 || *longest >= GAP;
+    let waited = |seen: &Seen| seen.longest.max(seen.silent);
+    let affected = |seen: &&Seen| seen.lost > 0 || waited(seen) >= GAP;
     let affected = seen.iter().filter(affected).count();
-    let lost = seen
-        .iter()
-        .filter_map(|(lost, _)| u64::try_from(*lost).ok());
-    let longest = seen.iter().map(|(_, longest)| *longest).max();
+    let lost = seen.iter().filter_map(|seen| u64::try_from(seen.lost).ok());
+    let longest = seen.iter().map(waited).max();
     (affected > 0).then(|| Losses {
         node,
         watched,
@@ -388,12 +399,23 @@ mod tests {
     #[test]
     fn who_lost_packets_or_waited_long_is_named() {
         let ms = Duration::from_millis;
+        let seen = |lost, longest, silent| Seen {
+            lost,
+            longest: ms(longest),
+            silent: ms(silent),
+        };
         let of = |seen: &[Seen]| losses(("B".to_owned(), "x".to_owned()), seen);
-        assert_eq!(of(&[(0, ms(120)), (-1, ms(0))]), None);
-        let found = of(&[(0, ms(100)), (3, ms(60)), (0, ms(900))]).unwrap();
+        assert_eq!(of(&[seen(0, 120, 20), seen(-1, 0, 499)]), None);
+        let found = [
+            seen(0, 100, 0),
+            seen(3, 60, 0),
+            seen(0, 900, 0),
+            seen(0, 0, 800),
+        ];
+        let found = of(&found).unwrap();
         assert_eq!(
             (found.viewers, found.affected, found.lost_packets),
-            (3, 2, 3)
+            (4, 3, 3)
         );
         assert!((found.longest_gap_ms - 900.0).abs() < 1e-9);
     }
