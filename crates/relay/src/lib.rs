@@ -37,6 +37,7 @@ mod hold;
 mod message;
 mod node_name;
 mod pending;
+mod rebuild;
 mod receiving;
 mod relays;
 mod sending;

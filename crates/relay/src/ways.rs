@@ -11,7 +11,7 @@ use crate::state::{Event, State, TreeFigures};
 use crate::{Message, NodeName, SourceId};
 
 /// How long the link with a source's node has to work before the source is taken from it again.
-const STEADY: Duration = Duration::from_secs(5);
+pub(crate) const STEADY: Duration = Duration::from_secs(5);
 
 impl State {
     /// Does what follows from what is asked for now.
@@ -325,6 +325,7 @@ impl State {
             self.look_at_children(key, now);
             self.look_at_way(key, now);
         }
+        self.rebuild_trees(now);
     }
 
     fn look_at_way(&mut self, key: Key, now: Instant) {
