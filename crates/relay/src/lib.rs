@@ -38,6 +38,7 @@ mod message;
 mod node_name;
 mod pending;
 mod rebuild;
+mod rebuild_timer;
 mod receiving;
 mod relays;
 mod sending;

@@ -7,40 +7,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use crate::course::STEADY;
 use crate::far_node_id::FarNodeId;
 use crate::pending::Subject;
 use crate::sending::SentId;
 use crate::state::State;
-use crate::ways::STEADY;
 use crate::{NodeName, SourceId};
 
-/// How long no node may have come or gone before trees are rebuilt.
-const CALM: Duration = Duration::from_secs(5);
-/// The time between two moves of nodes within the tree of one source: each may cost a keyframe.
-const SPACING: Duration = Duration::from_secs(2);
 /// How long a node stays where it was moved to.
 const STAYS: Duration = Duration::from_secs(30);
-
-/// When trees are rebuilt.
-#[derive(Debug, Default)]
-pub(crate) struct Rebuild {
-    due: Option<Instant>,
-}
-
-impl Rebuild {
-    /// A node has come or gone.
-    pub(crate) fn put_off(&mut self, now: Instant) {
-        self.due = Some(now + CALM);
-    }
-
-    fn is_due(&mut self, now: Instant) -> bool {
-        let is_due = self.due.is_some_and(|due| due <= now);
-        if is_due {
-            self.due = Some(now + SPACING);
-        }
-        is_due
-    }
-}
 
 impl State {
     /// Moves a node of each source to the way that it would be given today.

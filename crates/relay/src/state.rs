@@ -12,7 +12,7 @@ use crate::far_node::FarNodeState;
 use crate::far_node_id::{FarNodeId, Key};
 use crate::health::Health;
 use crate::pending::Subject;
-use crate::rebuild::Rebuild;
+use crate::rebuild_timer::Rebuild;
 use crate::receiving::Receiving;
 use crate::sending::{Sending, SentId};
 use crate::{Message, NodeName, NodePlace, Offer, SourceDescription, SourceId, Wanted};
