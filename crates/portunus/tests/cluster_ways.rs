@@ -232,3 +232,51 @@ async fn pictures_go_around_a_link_that_carries_nothing_at_all() {
     let left = |data: &Value| data.get("leaving").is_some();
     assert!(!cleo.untold().iter().any(left), "nobody has left");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_behind_a_carrier_takes_the_place_that_another_one_leaves() {
+    let keys = "fan_out = 2";
+    let nodes = ["a", "b", "c", "d"].map(|name| (name, keys));
+    let Some(site) = Site::with(&nodes) else {
+        return;
+    };
+    let mut ada = Guest::publisher(site.nodes[0].api(), ROOM, 11).await;
+    let mut direct = Vec::new();
+    for (index, id) in [(1, 22), (2, 33)] {
+        let api = site.nodes[index].api();
+        let listener = Guest::listener(api, ROOM, id).await.0;
+        let mut viewer = Guest::viewer(api, ROOM, 11).await;
+        viewer.watch(&mut ada, 1).await;
+        direct.push((listener, viewer));
+    }
+    let d = &site.nodes[3];
+    let _dora = Guest::listener(d.api(), ROOM, 44).await;
+    let mut viewer = Guest::viewer(d.api(), ROOM, 11).await;
+    viewer.watch(&mut ada, 2).await;
+    let status = d.status();
+    let (stays, leaves) = match is_through(&status, "a", "b") {
+        true => (1, 2),
+        false => (2, 1),
+    };
+    let carrier = site.nodes[stays].name.clone();
+    assert!(is_through(&status, "a", &carrier), "{status:#}");
+
+    direct[leaves - 1]
+        .1
+        .send(json!({ "request": "leave" }), None);
+    let mut watch = Watch::new(&mut viewer, &mut ada);
+    let begin = Instant::now();
+    watch
+        .go_on_until("the direct way", d, |status| is_direct(status, "a"))
+        .await;
+    println!("the direct way is taken after {:?}", begin.elapsed());
+    watch.go_on_for(Duration::from_secs(2)).await;
+    let longest = watch.take_longest();
+    println!("on the way there: {longest:?} without a picture");
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
+    let marks = viewer.marks();
+    let missing = |pair: &[u8]| (u16::from(pair[1]) + 249 - u16::from(pair[0])) % 250;
+    let missing: u16 = marks.windows(2).map(missing).sum();
+    println!("{missing} of {} pictures were missing", marks.len());
+    assert!(missing <= 2, "{marks:?}");
+}

@@ -10,6 +10,8 @@ use crate::far_node_id::FarNodeId;
 pub(crate) const ANSWERS: Duration = Duration::from_secs(1);
 /// The time to the next try, if no way was found.
 pub(crate) const RETRY: Duration = Duration::from_secs(2);
+/// How long the link with a source's node has to work before the source is taken from it again.
+pub(crate) const STEADY: Duration = Duration::from_secs(5);
 /// How long a carrier that has failed is not asked again.
 const SHUNNED: Duration = Duration::from_secs(10);
 /// The maximum number of carriers that are remembered as failed. After that many the source's node

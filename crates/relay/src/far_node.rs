@@ -29,6 +29,8 @@ pub(crate) struct FarNodeState {
     sending: BTreeMap<SentId, Sending>,
     /// Sources of this node that it was told to take from carriers, and from which ones.
     pub(crate) assigned: BTreeMap<SourceId, Vec<NodeName>>,
+    /// Those of them that it was given another way for, and when.
+    pub(crate) moved: BTreeMap<SourceId, Instant>,
     /// Sources that this node carries for it.
     pub(crate) carried: BTreeSet<Key>,
     pub(crate) ssrcs: Ssrcs,
@@ -49,6 +51,7 @@ impl FarNodeState {
             capacity: Capacity::new(max_bps),
             sending: BTreeMap::new(),
             assigned: BTreeMap::new(),
+            moved: BTreeMap::new(),
             carried: BTreeSet::new(),
             ssrcs: Ssrcs::new(),
             pending: Pending::default(),

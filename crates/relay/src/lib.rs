@@ -37,6 +37,8 @@ mod hold;
 mod message;
 mod node_name;
 mod pending;
+mod rebuild;
+mod rebuild_timer;
 mod receiving;
 mod relays;
 mod sending;

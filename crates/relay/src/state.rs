@@ -12,6 +12,7 @@ use crate::far_node::FarNodeState;
 use crate::far_node_id::{FarNodeId, Key};
 use crate::health::Health;
 use crate::pending::Subject;
+use crate::rebuild_timer::Rebuild;
 use crate::receiving::Receiving;
 use crate::sending::{Sending, SentId};
 use crate::{Message, NodeName, NodePlace, Offer, SourceDescription, SourceId, Wanted};
@@ -108,6 +109,7 @@ pub struct State {
     pub(crate) by_ingest: HashMap<IngestId, Key>,
     next: u64,
     look_at: Option<Instant>,
+    pub(crate) rebuild: Rebuild,
     pub(crate) events: VecDeque<Event>,
 }
 
@@ -137,6 +139,7 @@ impl State {
             // know. They stay exact as JSON numbers of any reader.
             next: u64::from(rand::random::<u32>() >> 4) << 24 | 1,
             look_at: None,
+            rebuild: Rebuild::default(),
             events: VecDeque::new(),
         }
     }
@@ -162,6 +165,7 @@ impl State {
         let health = Health::new(options.is_suspect, now);
         let state = FarNodeState::new(link, options.max_bps, options.place.clone(), health);
         self.nodes.insert(node, state);
+        self.rebuild.put_off(now);
         node
     }
 
@@ -200,6 +204,7 @@ impl State {
             }
         }
         self.lose_carrier(node, now);
+        self.rebuild.put_off(now);
     }
 
     /// Offers a source to all other nodes.

@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    fn region(&self) -> &str {
+    pub(crate) fn region(&self) -> &str {
         let place = self.tree.place.as_ref();
         place.map_or("", |place| place.region.as_str())
     }
@@ -92,7 +92,10 @@ impl State {
     }
 
     /// The nodes that take a source from here, and can carry it.
-    fn takers(&self, id: SentId) -> impl Iterator<Item = (&FarNodeState, &crate::NodePlace)> {
+    pub(crate) fn takers(
+        &self,
+        id: SentId,
+    ) -> impl Iterator<Item = (&FarNodeState, &crate::NodePlace)> {
         let takers = self.nodes.values().filter(move |state| state.sends(id));
         takers.filter_map(|state| Some((state, state.place.as_ref()?)))
     }

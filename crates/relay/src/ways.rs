@@ -1,17 +1,14 @@
 //! The ways by which sources of other nodes come here: from their own node, or through a carrier.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::course::{ANSWERS, RETRY, Step};
+use crate::course::{ANSWERS, RETRY, STEADY, Step};
 use crate::far_node_id::{FarNodeId, Key};
 use crate::pending::Subject;
 use crate::receiving::Parent;
 use crate::sending::SentId;
 use crate::state::{Event, State, TreeFigures};
 use crate::{Message, NodeName, SourceId};
-
-/// How long the link with a source's node has to work before the source is taken from it again.
-const STEADY: Duration = Duration::from_secs(5);
 
 impl State {
     /// Does what follows from what is asked for now.
@@ -325,6 +322,7 @@ impl State {
             self.look_at_children(key, now);
             self.look_at_way(key, now);
         }
+        self.rebuild_trees(now);
     }
 
     fn look_at_way(&mut self, key: Key, now: Instant) {

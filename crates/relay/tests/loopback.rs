@@ -352,3 +352,52 @@ async fn datagrams_of_strangers_are_counted_and_disturb_nothing() {
     let frames = watch(&mut seen, 1, 50).await;
     assert!(frames.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redundant_audio_is_on_the_other_node_as_it_came() {
+    let [near, there] = nodes().await;
+    let (feed, packets) = packet_feed(1);
+    let options = IngestOptions::rtp(Codec::Red, 48_000, IngestFeed::Packets(packets));
+    let source = near.media.add_ingest(options);
+    let description = SourceDescription::new(CodecName::Opus);
+    let offer = near.relays.offer(source.id.into(), description);
+    let ingest = there.relays.subscribe(there.other, &offer).unwrap();
+    let (_route, mut heard) = tap(&there.media, ingest, 0);
+    // A block of two bytes, 960 before, and one of three bytes.
+    let payload = [0x80 | 111, 0x0f, 0x00, 2, 111, 1, 2, 3, 4, 5];
+    let sends = async {
+        for number in 0.. {
+            let fields = Fields {
+                marker: false,
+                padding: false,
+                pt: Pt(63),
+                sequence: number,
+                timestamp: u32::from(number) * 960,
+                ssrc: Ssrc(1),
+            };
+            let mut packet = vec![0; 64];
+            let head = write_header(&mut packet, &fields, []).unwrap();
+            packet.truncate(head);
+            packet.extend(payload);
+            feed.send(0, &packet).unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let hears = async {
+        for _ in 0..20 {
+            let packet = loop {
+                if let Tapped::Packet(packet) = next(&mut heard).await {
+                    break packet;
+                }
+            };
+            assert_eq!(
+                (packet.codec(), packet.payload()),
+                (Codec::Red, &payload[..])
+            );
+        }
+    };
+    tokio::select! {
+        () = sends => {}
+        () = hears => {}
+    }
+}

@@ -21,6 +21,7 @@ mod exchange;
 mod figures;
 mod fragments;
 mod link_message;
+mod message_pace;
 mod options;
 mod port;
 pub mod rooms;
@@ -30,6 +31,7 @@ mod span;
 pub mod testing;
 
 pub use figures::LinkFigures;
+pub use message_pace::MessagePace;
 pub use options::SpanOptions;
 pub use port::{Port, PortError, PortEvent};
 pub use span::Span;

@@ -9,16 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use portunus_core::ExtensionKind;
 use portunus_core::media::SourceRef;
 use portunus_core::media::ingest::IngestId;
+use portunus_core::sdp::CodecName;
 use portunus_relay::{Offer, SourceDescription, Sources};
 use portunus_resources::{Id, Maker, Resource as _};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bounds::Bounds;
-use crate::definition::{Definition, StreamDefinition};
+use crate::definition::{DataDefinition, Definition, StreamDefinition};
 use crate::mountpoint::{self, Mountpoint, Stream};
 use crate::shared::Shared;
-use crate::spec::{Details, MediaKind, MountpointSpec, SourceSpec, StreamCodec};
+use crate::spec::{DataType, Details, MediaKind, MountpointSpec, SourceSpec, StreamCodec};
+use crate::stream_message::StreamMessage;
 
 /// The encodings of a published stream with simulcast.
 const ENCODINGS: u8 = 3;
@@ -54,8 +56,19 @@ pub struct OwnMountpoint {
     pub id: String,
     /// What the others get to know of it, without offers.
     pub definition: Definition,
-    /// The source of each stream, if there is one.
+    /// The source of each audio or video stream, if there is one.
     pub sources: Vec<Option<OwnSource>>,
+    /// The data streams.
+    pub data: Vec<OwnData>,
+}
+
+/// A data stream of a mountpoint of this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnData {
+    /// Its mid.
+    pub mid: String,
+    /// Its source.
+    pub source: SourceRef,
 }
 
 /// The source of a stream.
@@ -147,6 +160,26 @@ impl Mountpoints {
             }
         }
         self.settle(id).await;
+    }
+
+    /// Returns the mountpoints of other nodes whose messages viewers here get, each with its node.
+    pub fn wanted_data(&self) -> BTreeMap<String, String> {
+        let wanting = self.relayed().into_iter().filter(|it| it.takes_messages());
+        let wanted = wanting.filter_map(|it| Some((it.id.to_string(), it.home()?.to_owned())));
+        wanted.collect()
+    }
+
+    /// Passes a message of a mountpoint of another node to its viewers here.
+    pub fn give(&self, node: &str, message: &StreamMessage) {
+        let Some(shared) = self.shared() else { return };
+        let Some(id) = shared.mountpoints.ids().parse(&message.mountpoint) else {
+            return;
+        };
+        if let Ok(mountpoint) = shared.mountpoints.get(&id)
+            && mountpoint.home() == Some(node)
+        {
+            mountpoint.give(message);
+        }
     }
 
     /// Takes the sources of a node again, which can be reached anew. Those before have ended.
@@ -284,11 +317,18 @@ async fn end(shared: &Shared, mountpoint: &Arc<Mountpoint>) {
 
 fn own_mountpoint(mountpoint: &Mountpoint) -> OwnMountpoint {
     let details = mountpoint.details().clone();
-    let crossing = mountpoint.streams.iter().filter(|stream| stream.crosses());
-    let crossing: Vec<_> = crossing
+    let is_data = |stream: &Stream| stream.kind() == MediaKind::Data;
+    let media = mountpoint.streams.iter().filter(|it| !is_data(it));
+    let (streams, sources) = media
         .map(|stream| (stream.definition(), stream.own_source(mountpoint)))
-        .collect();
-    let (streams, sources) = crossing.into_iter().unzip();
+        .unzip();
+    let all = mountpoint.streams.iter().enumerate();
+    let data: Vec<_> = all.filter(|(_, stream)| is_data(stream)).collect();
+    let data_definitions = data.iter();
+    let data_definitions = data_definitions.map(|(index, stream)| stream.data_definition(*index));
+    let data_definitions = data_definitions.collect();
+    let data = data.into_iter();
+    let data = data.filter_map(|(_, stream)| stream.own_data());
     OwnMountpoint {
         id: mountpoint.id.to_string(),
         definition: Definition {
@@ -304,16 +344,30 @@ fn own_mountpoint(mountpoint: &Mountpoint) -> OwnMountpoint {
             playout_delay: mountpoint.has_playout_delay(),
             abs_capture_time: mountpoint.abs_capture_time(),
             streams,
+            data: data_definitions,
         },
         sources,
+        data: data.collect(),
     }
 }
 
 impl Stream {
-    /// Returns whether other nodes can take it: not data, nor redundant audio.
-    fn crosses(&self) -> bool {
-        let is_red = self.spec.codec == Some(StreamCodec::Red);
-        self.kind() != MediaKind::Data && !is_red
+    fn data_definition(&self, index: usize) -> DataDefinition {
+        DataDefinition {
+            index,
+            mid: self.mid().as_str().to_owned(),
+            label: self.spec.label.clone(),
+            is_binary: self.spec.datatype == DataType::Binary,
+            keeps_last: self.spec.buffermsg,
+            is_fed: self.live().age.is_fed(),
+        }
+    }
+
+    fn own_data(&self) -> Option<OwnData> {
+        Some(OwnData {
+            mid: self.mid().as_str().to_owned(),
+            source: self.live().source?,
+        })
     }
 
     fn definition(&self) -> StreamDefinition {
@@ -336,8 +390,10 @@ impl Stream {
 
     fn own_source(&self, mountpoint: &Mountpoint) -> Option<OwnSource> {
         let live = self.live();
-        let Some(StreamCodec::Plain(codec)) = live.codec else {
-            return None;
+        // Redundant audio crosses as a source of Opus, whose packets may be redundant.
+        let codec = match live.codec? {
+            StreamCodec::Plain(codec) => codec,
+            StreamCodec::Red => CodecName::Opus,
         };
         let encodings = match (live.simulcast, self.spec.more_ports.len()) {
             (false, _) => 1,

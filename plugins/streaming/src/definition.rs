@@ -5,7 +5,7 @@ use portunus_core::sdp::Kind;
 use portunus_relay::Offer;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::spec::{MediaKind, MediaSpec, RelayedSpec, StreamCodec};
+use crate::spec::{DataType, MediaKind, MediaSpec, RelayedSpec, StreamCodec};
 
 /// The most streams of a mountpoint.
 const MAX_STREAMS: usize = 511;
@@ -47,12 +47,37 @@ pub struct Definition {
     /// The id of abs-capture-time in its packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) abs_capture_time: Option<u8>,
-    /// The streams that cross.
+    /// The audio and video streams.
     #[serde(default)]
     pub(crate) streams: Vec<StreamDefinition>,
+    /// The data streams. Versions that cannot take them skip this member.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) data: Vec<DataDefinition>,
 }
 
-/// A stream.
+/// A data stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DataDefinition {
+    /// Its index among all streams of the mountpoint.
+    #[serde(default)]
+    pub(crate) index: usize,
+    /// The m-line's identification towards viewers.
+    pub(crate) mid: String,
+    /// For people.
+    #[serde(default)]
+    pub(crate) label: String,
+    /// Whether messages are bytes; otherwise they are text.
+    #[serde(default)]
+    pub(crate) is_binary: bool,
+    /// Whether new viewers get the last message.
+    #[serde(default)]
+    pub(crate) keeps_last: bool,
+    /// Whether messages come now.
+    #[serde(default)]
+    pub(crate) is_fed: bool,
+}
+
+/// An audio or video stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StreamDefinition {
     /// The m-line's identification towards viewers.
@@ -106,8 +131,8 @@ impl Definition {
     pub fn parse(value: &[u8]) -> Result<Self, DefinitionError> {
         let parsed: Self =
             serde_json::from_slice(value).map_err(|error| DefinitionError(error.to_string()))?;
-        if parsed.streams.len() > MAX_STREAMS {
-            let count = parsed.streams.len();
+        let count = parsed.streams.len().saturating_add(parsed.data.len());
+        if count > MAX_STREAMS {
             return Err(DefinitionError(format!("{count} streams")));
         }
         parsed.media().map(|_| parsed.clone())
@@ -134,19 +159,33 @@ impl Definition {
     fn media(&self) -> Result<Vec<MediaSpec>, DefinitionError> {
         let mut media: Vec<MediaSpec> = Vec::with_capacity(self.streams.len());
         for stream in &self.streams {
-            let mid = Mid::new(&stream.mid);
-            let is_free = |mid: &Mid| media.iter().all(|known| known.mid != *mid);
-            let Some(mid) = mid.filter(is_free) else {
-                return Err(DefinitionError(format!("the mid {:?}", stream.mid)));
-            };
             media.push(MediaSpec {
                 label: stream.label.clone(),
                 msid: stream.msid.clone(),
-                ..MediaSpec::new(stream.kind(), mid)
+                ..MediaSpec::new(stream.kind(), free_mid(&stream.mid, &media)?)
             });
+        }
+        for stream in &self.data {
+            let spec = MediaSpec {
+                label: stream.label.clone(),
+                datatype: match stream.is_binary {
+                    true => DataType::Binary,
+                    false => DataType::Text,
+                },
+                buffermsg: stream.keeps_last,
+                ..MediaSpec::new(MediaKind::Data, free_mid(&stream.mid, &media)?)
+            };
+            media.insert(stream.index.min(media.len()), spec);
         }
         Ok(media)
     }
+}
+
+/// Returns a mid that no other stream has.
+fn free_mid(text: &str, media: &[MediaSpec]) -> Result<Mid, DefinitionError> {
+    let is_free = |mid: &Mid| media.iter().all(|known| known.mid != *mid);
+    let mid = Mid::new(text).filter(is_free);
+    mid.ok_or_else(|| DefinitionError(format!("the mid {text:?}")))
 }
 
 impl StreamDefinition {
@@ -191,6 +230,7 @@ mod tests {
                 { "mid": "v", "is_video": true, "codec": "later",
                   "offer": { "id": 4, "description": { "codec": "later", "encodings": 1 } } },
             ],
+            "data": [{ "index": 1, "mid": "d", "is_binary": true, "keeps_last": true }],
         });
         let read = parse(&written).unwrap();
         assert_eq!(Definition::parse(&read.to_value()).unwrap(), read);
@@ -202,7 +242,7 @@ mod tests {
         assert_eq!(known, [(Some(StreamCodec::OPUS), true), (None, false)]);
         let spec = read.to_spec("a").unwrap();
         let kinds: Vec<_> = spec.media.iter().map(|media| media.kind).collect();
-        assert_eq!(kinds, [MediaKind::Audio, MediaKind::Video]);
+        assert_eq!(kinds, [MediaKind::Audio, MediaKind::Data, MediaKind::Video]);
     }
 
     #[test]
@@ -217,6 +257,8 @@ mod tests {
             json!({ "name": "n", "streams": twice }),
             json!({ "name": "n", "streams": [{ "mid": "" }] }),
             json!({ "name": "n", "streams": many }),
+            json!({ "name": "n", "streams": [{ "mid": "a" }], "data": [{ "mid": "a" }] }),
+            json!({ "name": "n", "data": many }),
         ] {
             assert!(parse(&wrong).is_err(), "{wrong}");
         }

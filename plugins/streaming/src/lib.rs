@@ -17,9 +17,10 @@ mod refusal;
 mod requests;
 mod shared;
 mod spec;
+mod stream_message;
 mod viewer;
 
-pub use cluster::{Mountpoints, OwnMountpoint, OwnSource};
+pub use cluster::{Mountpoints, OwnData, OwnMountpoint, OwnSource};
 pub use config::{ConfiguredMountpoint, StreamingConfig, rewrite_saved};
 pub use definition::{Definition, DefinitionError};
 pub use plugin::Streaming;
@@ -27,3 +28,4 @@ pub use portunus_core::configuration::PortRange;
 pub use portunus_resources::{Id, SavedError};
 pub use requests::Request;
 pub use spec::SpecProblem;
+pub use stream_message::{StreamMessage, StreamMessageError};

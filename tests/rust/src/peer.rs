@@ -36,6 +36,8 @@ pub struct Peer {
     negotiated: Option<Negotiated>,
     /// The header extensions that its answers accept.
     pub extensions: Vec<ExtensionKind>,
+    /// Its answers accept redundant audio (RFC 2198).
+    pub red: bool,
     /// Each sent packet ends a picture.
     pub marker: bool,
     sent: Vec<u64>,
@@ -157,6 +159,7 @@ impl Peer {
             session: Session::new(session, random),
             negotiated: None,
             extensions: Vec::new(),
+            red: false,
             sent: Vec::new(),
             marker: true,
             encodings: HashMap::new(),
@@ -195,16 +198,16 @@ impl Peer {
         self.agree(negotiated);
     }
 
-    /// Answers the text of an offer, and accepts all of it except header extensions.
+    /// Answers the text of an offer, and accepts all of it except header extensions and redundant
+    /// audio.
     pub fn answer(&mut self, offer: &str) -> String {
         let offer = self.session.parse(offer, SdpType::Offer).unwrap();
-        let answer = Description::answer(
-            &offer.description,
-            &AnswerOptions {
-                extensions: self.extensions.clone(),
-                ..AnswerOptions::default()
-            },
-        );
+        let mut options = AnswerOptions {
+            extensions: self.extensions.clone(),
+            ..AnswerOptions::default()
+        };
+        options.audio.red = self.red;
+        let answer = Description::answer(&offer.description, &options);
         self.session.set_remote_offer(offer).unwrap();
         let (answer, negotiated) = self.session.local_answer(answer).unwrap();
         self.agree(negotiated);

@@ -8,6 +8,7 @@ use portunus_graph::{Packet, PictureIds, SourceFormat};
 use portunus_rtc::streams::{Burst, NtpClock, SendStream, SenderClock, SenderFigures};
 use portunus_rtp::rtcp::ReportBlock;
 use portunus_rtp::{SeqNo, Ssrc};
+use portunus_sdp::negotiated::Codec;
 use portunus_srtp::Sealer;
 
 use super::{Content, Taken, write_head, write_packet};
@@ -91,7 +92,7 @@ impl LinkOutlet {
         self.numbering = Some((packet.encoding, offset));
         let mut burst = Burst::default();
         let timestamp = packet.header.timestamp.wrapping_add(offset);
-        burst.add(taken.sent.out, timestamp, packet.payload().len());
+        burst.add(taken.sent.out, timestamp, crossing(packet).2.len());
         self.stream.sent(&burst, now);
         way.status.sent_packets.fetch_add(1, Relaxed);
         Some(sealed)
@@ -118,19 +119,16 @@ impl LinkOutlet {
         way: &LinkWay<'_>,
         out: &mut [u8],
     ) -> Option<usize> {
-        let to = (
-            with_key(self.options.ssrc, way.number),
-            payload_type(packet.codec),
-        );
+        let (codec, content, tail) = crossing(packet);
+        let to = (with_key(self.options.ssrc, way.number), payload_type(codec));
         let index = taken.sent.out;
         let is_renumbered = packet.ids.is_some() && taken.sent.ids_offset != PictureIds::default();
         let sealed = if is_renumbered {
-            let (header_len, len) = write_packet(packet, taken, to, Content::Padded, out)?;
+            let (header_len, len) = write_packet(packet, taken, to, content, out)?;
             way.sealer.seal_rtp(index, header_len, len, out)
         } else {
             // It is encrypted from where it is, without a copy.
-            let header_len = write_head(packet, taken, to, Content::Padded, out)?;
-            let tail = packet.padded_payload();
+            let header_len = write_head(packet, taken, to, content, out)?;
             way.sealer
                 .seal_rtp_with_tail(index, header_len, header_len, tail, out)
         };
@@ -177,5 +175,15 @@ impl LinkOutlet {
             ..known
         });
         self.stream.report(known, format.clock_rate, clock, now)
+    }
+}
+
+/// Returns what crosses of a packet: its codec, its content, and the bytes. Redundant audio crosses
+/// as it is, so that receivers at the other node choose.
+fn crossing(packet: &Packet) -> (Codec, Content, &[u8]) {
+    if packet.is_redundant() {
+        (Codec::Red, Content::Redundant, packet.whole_payload())
+    } else {
+        (packet.codec, Content::Padded, packet.padded_payload())
     }
 }

@@ -27,6 +27,9 @@ pub struct TapOptions {
     pub reports: bool,
     /// A limit of the bytes that wait, shared with other taps.
     pub room: Option<Arc<TapRoom>>,
+    /// Whether a tap of messages begins with the last message of before, if the source
+    /// [keeps](crate::ingest::DataIngest::keep_last) it.
+    pub from_last: bool,
 }
 
 impl Default for TapOptions {
@@ -37,6 +40,7 @@ impl Default for TapOptions {
             encodings: Encodings::Best,
             reports: false,
             room: None,
+            from_last: false,
         }
     }
 }
@@ -366,6 +370,7 @@ pub(crate) struct TapInput {
     /// Packets were dropped, and no keyframe has been requested since.
     torn: bool,
     room: Option<Arc<TapRoom>>,
+    pub(crate) from_last: bool,
     /// If reports are passed on: the stream of the last packet and the last report, by encoding.
     told: Option<[ReportState; ENCODINGS]>,
 }
@@ -396,6 +401,7 @@ pub(crate) fn channel(options: &TapOptions) -> (TapInput, Tap) {
         dropped: Arc::clone(&dropped),
         torn: false,
         room: options.room.clone(),
+        from_last: options.from_last,
         told: options.reports.then(Default::default),
     };
     let tap = Tap {

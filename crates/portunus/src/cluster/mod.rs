@@ -2,6 +2,7 @@
 
 mod audio_rooms;
 mod command;
+mod mountpoint_data;
 mod mountpoints;
 mod recordings;
 mod table;
@@ -123,7 +124,7 @@ impl ClusterNode {
         let (rooms, media) = (server.rooms.clone(), server.media.clone());
         tokio::spawn(rooms::run(ports, rooms, media));
         let (port, port_events) = span.port(mountpoints::KIND);
-        let all = server.mountpoints.clone();
+        let all = (server.mountpoints.clone(), server.media.clone());
         tokio::spawn(mountpoints::run(port, port_events, all));
         let (port, port_events) = span.port(audio_rooms::KIND);
         let all = server.audio_rooms.clone();

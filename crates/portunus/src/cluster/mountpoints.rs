@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portunus_cluster::HomeKey;
+use portunus_media::MediaPlane;
 use portunus_relay::Offer;
 use portunus_span::{Port, PortEvent};
 use portunus_streaming::{Definition, Mountpoints, OwnMountpoint, OwnSource};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep_until};
+
+use super::mountpoint_data::MountpointData;
 
 /// The kind of the directory, and its name.
 pub(super) const KIND: &str = "directory.streaming";
@@ -40,10 +43,13 @@ struct ToldMountpoint {
 pub(super) async fn run(
     port: Port,
     mut events: mpsc::Receiver<PortEvent>,
-    mountpoints: Mountpoints,
+    (mountpoints, media): (Mountpoints, MediaPlane),
 ) {
     let Ok(key) = port.key(NAME) else { return };
     port.open(&key).await;
+    let Some(mut data) = MountpointData::open(port.clone(), media).await else {
+        return;
+    };
     let mut told = Told::default();
     let mut ticks = interval(LOOK);
     let mut due: Option<Instant> = None;
@@ -52,6 +58,7 @@ pub(super) async fn run(
         let pause = due.unwrap_or(looked);
         tokio::select! {
             event = events.recv() => match event {
+                Some(event) if data.is_about(&event) => data.take(event, &mountpoints).await,
                 Some(PortEvent::Ended { .. }) => {
                     // The directory has no end. All is told again.
                     port.open(&key).await;
@@ -62,15 +69,27 @@ pub(super) async fn run(
             },
             () = mountpoints.changed(), if due.is_none() => due = Some(looked + SPACING),
             () = sleep_until(pause), if due.is_some() => {
-                told.look(&port, &key, mountpoints.own()).await;
+                look(&mut told, &mut data, (&port, &key), &mountpoints).await;
                 (due, looked) = (None, Instant::now());
             }
             _ = ticks.tick() => {
                 mountpoints.tidy().await;
-                told.look(&port, &key, mountpoints.own()).await;
+                look(&mut told, &mut data, (&port, &key), &mountpoints).await;
             }
         }
     }
+}
+
+/// Tells the others what has changed of the mountpoints of this node and of its viewers.
+async fn look(
+    told: &mut Told,
+    data: &mut MountpointData,
+    (port, key): (&Port, &HomeKey),
+    mountpoints: &Mountpoints,
+) {
+    let own = mountpoints.own();
+    data.look(&own, mountpoints).await;
+    told.look(port, key, own).await;
 }
 
 async fn take(port: &Port, mountpoints: &Mountpoints, event: PortEvent) {

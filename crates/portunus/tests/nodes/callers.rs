@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use portunus_rtp::Pt;
 use portunus_sdp::{CodecName, Description, Direction, Kind, MediaOffer, OfferOptions};
 use portunus_tests::Peer;
 use serde_json::{Value, json};
@@ -12,7 +13,8 @@ use crate::server::{PATIENCE, attach_to, post};
 const PACKAGE: &str = "janus.plugin.videocall";
 /// A VP8 keyframe of 16 by 16 pixels in one packet.
 const KEYFRAME: [u8; 12] = [0x10, 0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 7];
-/// The m-line of video.
+/// The m-lines.
+const AUDIO: usize = 0;
 const VIDEO: usize = 1;
 const LABEL: &str = "chat";
 
@@ -24,9 +26,12 @@ pub struct Caller {
     clock: u32,
 }
 
-fn media() -> Description {
+fn media(red: bool) -> Description {
     let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
     audio.add_codec(CodecName::Opus, None, None);
+    if red {
+        audio.add_red(Pt(63), CodecName::Opus.default_pt());
+    }
     let mut video = MediaOffer::new(Kind::Video, Direction::SendRecv);
     video.add_codec(CodecName::Vp8, None, None);
     let data = MediaOffer::new(Kind::Data, Direction::SendRecv);
@@ -106,8 +111,17 @@ impl Caller {
 
     /// Calls a user. Returns the data of the answer.
     pub async fn call(&mut self, name: &str) -> Value {
+        self.call_with(name, false).await
+    }
+
+    /// Calls a user, and offers redundant audio. Returns the data of the answer.
+    pub async fn call_redundantly(&mut self, name: &str) -> Value {
+        self.call_with(name, true).await
+    }
+
+    async fn call_with(&mut self, name: &str, red: bool) -> Value {
         let mut peer = Peer::offering().await;
-        let offer = peer.offer(media());
+        let offer = peer.offer(media(red));
         self.peer = Some(peer);
         let call = json!({ "request": "call", "username": name });
         self.ask(call, Some(("offer", &offer)))
@@ -128,9 +142,15 @@ impl Caller {
 
     /// Accepts the call of a user.
     pub async fn accept(&mut self, from: &str) {
+        self.accept_with(from, false).await;
+    }
+
+    /// Accepts the call of a user, and redundant audio or not.
+    pub async fn accept_with(&mut self, from: &str, red: bool) {
         let incoming = self.until("incomingcall");
         assert_eq!(result(&incoming)["username"], from);
         let mut peer = Peer::answering().await;
+        peer.red = red;
         let answer = peer.answer(incoming["jsep"]["sdp"].as_str().unwrap());
         self.peer = Some(peer);
         let accepted = self.ask(json!({ "request": "accept" }), Some(("answer", &answer)));
@@ -172,6 +192,23 @@ impl Caller {
             other.clock += 3_000;
             let clock = other.clock;
             other.peer().send(VIDEO, clock, &picture).await;
+            other.run().await;
+            self.run().await;
+        }
+    }
+
+    /// Lets audio flow from another one until some is here. Returns the payload of the first packet.
+    pub async fn hear(&mut self, other: &mut Caller, payload: &[u8]) -> Vec<u8> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let packets = &self.peer().packets;
+            if let Some(packet) = packets.iter().find(|packet| packet.media == AUDIO) {
+                return packet.payload.clone();
+            }
+            assert!(Instant::now() < end, "no audio");
+            other.clock += 960;
+            let clock = other.clock;
+            other.peer().send(AUDIO, clock, payload).await;
             other.run().await;
             self.run().await;
         }

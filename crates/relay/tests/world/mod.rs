@@ -1,4 +1,5 @@
 //! Nodes that exchange messages in virtual time, whose media planes only note requests.
+#![allow(dead_code, reason = "each test uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

@@ -276,6 +276,22 @@ impl Stream {
             _ => format.fmtp.clone(),
         };
         let content = RecordedMedia::codec(codec).with_fmtp(fmtp).with_mid(mid);
+        let content = content.with_red(format.red);
         Some(content.with_description(description))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test panics")]
+    use super::*;
+
+    #[test]
+    fn redundant_audio_of_a_publisher_belongs_into_its_recording() {
+        let mut stream = Stream::new(Kind::Audio, Mid::new("0").unwrap(), 0);
+        stream.format.codec = Some(CodecName::Opus);
+        let plain = stream.content().unwrap();
+        stream.format.red = true;
+        assert_eq!(stream.content(), Some(plain.with_red(true)));
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of data channels: they go to the nodes where somebody receives them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,20 +13,10 @@ use tokio::task::JoinHandle;
 
 use super::message::RoomMessage;
 use super::ours::Change;
-use crate::Port;
+use crate::{MessagePace, Port};
 
 /// The start of the names of items that say whose data a node wants.
 const WANTS: char = 'd';
-
-/// The time over which messages are counted.
-const WINDOW: Duration = Duration::from_millis(100);
-/// Messages of a participant in that time that cross. More are dropped, since a control connection
-/// with 1,000 messages that wait is reset.
-const MOST: u32 = 50;
-/// Their bytes in that time.
-const MOST_BYTES: usize = 256 << 10;
-/// Messages that wait for the way to other nodes.
-const WAITING: usize = 64;
 
 /// Returns the participant whose data a node wants by an item, or `None` if the item is something
 /// else.
@@ -92,7 +82,7 @@ impl Data {
             };
             self.crossing.entry(id.clone()).or_insert_with(|| {
                 let tap = TapOptions {
-                    capacity: WAITING,
+                    capacity: MessagePace::WAITING,
                     ..TapOptions::default()
                 };
                 let (_, tap) = media.tap(source, RouteOptions::default(), tap);
@@ -140,23 +130,16 @@ struct Way {
 impl Way {
     /// Sends messages, until their source ends.
     async fn pass(self, mut tap: Tap) {
-        let mut since = Instant::now();
-        let (mut count, mut bytes) = (0_u32, 0_usize);
+        let mut pace = MessagePace::new(Instant::now());
         while let Some(tapped) = tap.recv().await {
             let Tapped::Message(message) = tapped else {
                 continue;
             };
-            if since.elapsed() >= WINDOW {
-                since = Instant::now();
-                (count, bytes) = (0, 0);
-            }
             let size = match &message.payload {
                 DataPayload::Text(text) => text.len(),
                 DataPayload::Binary(bytes) => bytes.len(),
             };
-            count = count.saturating_add(1);
-            bytes = bytes.saturating_add(size);
-            if count > MOST || bytes > MOST_BYTES {
+            if !pace.admits(size, Instant::now()) {
                 continue;
             }
             let message = of_payload(&self.id, &message.payload);

@@ -274,15 +274,7 @@ impl Sockets {
         };
         let mut options = match stream.codec {
             Some(codec) => IngestOptions::rtp(codec.codec(), codec.clock_rate(), feed),
-            None => {
-                let data = DataIngest {
-                    label: DATA_CHANNEL,
-                    text: stream.datatype == DataType::Text,
-                    keep_last: stream.buffermsg,
-                    framed: false,
-                };
-                IngestOptions::data(data, feed)
-            }
+            None => IngestOptions::data(data_ingest(stream), feed),
         };
         if let IngestMedia::Rtp(media) = &mut options.media {
             media.abs_capture_time = rtp.abs_capture_time;
@@ -300,6 +292,16 @@ impl Sockets {
         options.srtp = rtp.srtp.as_ref().map(ingest_srtp);
         options.collision = Duration::from_millis(rtp.collision_ms.into());
         Ok(options)
+    }
+}
+
+/// Returns the messages of a data stream.
+pub(super) fn data_ingest(stream: &MediaSpec) -> DataIngest {
+    DataIngest {
+        label: DATA_CHANNEL,
+        text: stream.datatype == DataType::Text,
+        keep_last: stream.buffermsg,
+        framed: false,
     }
 }
 

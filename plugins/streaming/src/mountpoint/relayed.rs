@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_core::media::SourceRef;
-use portunus_core::media::ingest::IngestId;
+use portunus_core::media::ingest::{IngestFeed, IngestId, IngestOptions, PacketFeed, packet_feed};
 use portunus_relay::{Offer, SourceId, Sources};
 use tokio::time::Instant;
 
-use super::{Age, Mountpoint, Stream, lock};
+use super::{Age, Mountpoint, Stream, lock, opening};
 use crate::definition::{Definition, StreamDefinition};
 use crate::refusal::Refusal;
-use crate::spec::{Details, SourceSpec, StreamCodec};
+use crate::spec::{Details, MediaKind, SourceSpec, StreamCodec};
+use crate::stream_message::StreamMessage;
 
 /// How long sources are kept after the last viewer has left.
 const KEPT: Duration = Duration::from_secs(5);
@@ -35,6 +36,16 @@ pub(super) struct Relay {
 struct Taking {
     offer: Option<Offer>,
     ingest: Option<IngestId>,
+    /// Of a data stream that is taken.
+    messages: Option<Messages>,
+}
+
+/// The messages of a data stream.
+#[derive(Debug)]
+struct Messages {
+    feed: PacketFeed,
+    /// The last one, if new viewers get it.
+    last: Option<Vec<u8>>,
 }
 
 impl Taking {
@@ -84,8 +95,14 @@ impl Mountpoint {
             let len = self.streams.len();
             relay.streams.resize_with(len, Taking::default);
             let mut ended = Vec::new();
+            let (mut media, mut data) = (definition.streams.iter(), definition.data.iter());
             let all = relay.streams.iter_mut().zip(&self.streams);
-            for (index, ((taking, stream), told)) in all.zip(&definition.streams).enumerate() {
+            for (index, (taking, stream)) in all.enumerate() {
+                if stream.kind() == MediaKind::Data {
+                    stream.set_fed(data.next().is_some_and(|told| told.is_fed));
+                    continue;
+                }
+                let Some(told) = media.next() else { break };
                 let next = told.offer.as_ref().map(|offer| offer.id);
                 let is_other = taking.source() != next;
                 if let Some(ingest) = taking.ingest.take_if(|_| is_other) {
@@ -118,11 +135,57 @@ impl Mountpoint {
             return;
         };
         for (taking, stream) in relay.streams.iter_mut().zip(&self.streams) {
+            if stream.kind() == MediaKind::Data {
+                self.take_messages(taking, stream);
+                continue;
+            }
             let Some(offer) = taking.offer.as_ref().filter(|_| taking.ingest.is_none()) else {
                 continue;
             };
             taking.ingest = sources.take(offer);
             stream.live().source = taking.ingest.map(SourceRef::from);
+        }
+    }
+
+    /// Makes the ingest of a data stream, unless there is one.
+    fn take_messages(&self, taking: &mut Taking, stream: &Stream) {
+        if taking.messages.is_some() {
+            return;
+        }
+        let (feed, packets) = packet_feed(1);
+        let data = opening::data_ingest(&stream.spec);
+        let options = IngestOptions::data(data, IngestFeed::Packets(packets));
+        let ingest = self.media.add_ingest(options).id;
+        stream.live().source = Some(ingest.into());
+        taking.ingest = Some(ingest);
+        taking.messages = Some(Messages { feed, last: None });
+    }
+
+    /// Returns whether viewers get messages of its data streams, which the other node has to send.
+    pub(crate) fn takes_messages(&self) -> bool {
+        let relay = lock(&self.relay);
+        relay.streams.iter().any(|it| it.messages.is_some())
+    }
+
+    /// Passes a message of the other node to viewers.
+    pub(crate) fn give(&self, message: &StreamMessage) {
+        let mut relay = lock(&self.relay);
+        let mut all = relay.streams.iter_mut().zip(&self.streams);
+        let named = all.find(|(_, stream)| stream.mid().as_str() == message.mid);
+        let Some((taking, stream)) = named else {
+            return;
+        };
+        let Some(messages) = &mut taking.messages else {
+            return;
+        };
+        let content = message.content();
+        if message.is_kept && messages.last.as_deref() == Some(content) {
+            return;
+        }
+        match messages.feed.send(0, content) {
+            Ok(()) if stream.spec.buffermsg => messages.last = Some(content.to_vec()),
+            Ok(()) => {}
+            Err(error) => tracing::debug!(id = %self.id, "a message of another node: {error}"),
         }
     }
 
@@ -154,8 +217,13 @@ impl Mountpoint {
 
     fn release(&self, relay: &mut Relay) {
         for (taking, stream) in relay.streams.iter_mut().zip(&self.streams) {
-            if let Some((ingest, sources)) = taking.ingest.take().zip(relay.sources.as_ref()) {
-                stream.live().source = None;
+            let Some(ingest) = taking.ingest.take() else {
+                continue;
+            };
+            stream.live().source = None;
+            if taking.messages.take().is_some() {
+                self.media.remove_ingest(ingest);
+            } else if let Some(sources) = &relay.sources {
                 sources.release(ingest);
             }
         }
@@ -203,7 +271,13 @@ impl Stream {
         live.channels = told.channels;
         live.simulcast = told.simulcast;
         live.svc = told.svc;
-        live.age = match (told.is_fed, &live.age) {
+        drop(live);
+        self.set_fed(told.is_fed);
+    }
+
+    fn set_fed(&self, is_fed: bool) {
+        let mut live = self.live();
+        live.age = match (is_fed, &live.age) {
             (true, _) => Age::Now,
             (false, Age::Now) => Age::Since(Instant::now()),
             (false, age) => age.clone(),

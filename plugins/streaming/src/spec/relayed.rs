@@ -7,7 +7,7 @@ use super::MediaSpec;
 pub struct RelayedSpec {
     /// The node that has it.
     pub node: String,
-    /// Its streams, without those that do not cross.
+    /// Its streams.
     pub media: Vec<MediaSpec>,
     /// Media is encrypted end to end.
     pub e2ee: bool,

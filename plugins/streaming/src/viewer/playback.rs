@@ -229,7 +229,15 @@ impl Viewer {
             return Err(Refusal::NoSuchMountpoint(mountpoint.id.clone()));
         }
         *session = Session::Watching(Box::new(watching));
+        self.tell_other_node(&mountpoint);
         Ok(())
+    }
+
+    /// Lets the node of a mountpoint learn that its messages are wanted here.
+    pub(super) fn tell_other_node(&self, mountpoint: &Mountpoint) {
+        if mountpoint.home().is_some() {
+            self.shared.changed.notify_one();
+        }
     }
 
     pub(super) fn start(&self, message: &Message) -> Result<Answer, Refusal> {

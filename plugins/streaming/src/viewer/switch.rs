@@ -33,6 +33,7 @@ impl Viewer {
         }
         watching.move_to(target);
         watching.connect(&self.handle);
+        self.tell_other_node(&watching.mountpoint);
         self.notify("switching", &watching.mountpoint);
         Ok((result, None))
     }

@@ -6,8 +6,8 @@ use portunus_core::sdp::{
 use portunus_core::{Mid, Pt};
 use serde::{Deserialize, Serialize};
 
-/// A [`Description`]. Only codecs that cross to other nodes are there: no redundant audio, no
-/// telephone events and no comfort noise.
+/// A [`Description`]. Only codecs that cross to other nodes are there: no telephone events and no
+/// comfort noise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Described {
     /// The user name, the session id and the address of the `o=` line.
@@ -91,7 +91,8 @@ fn attributes(pairs: Vec<(String, Option<String>)>) -> Vec<Attribute> {
 }
 
 fn described(media: &Media) -> DescribedMedia {
-    let codecs = media.codecs.iter().filter(|it| it.codec_name().is_some());
+    let crosses = |codec: &&CodecSpec| codec.codec_name().is_some() || codec.is_red();
+    let codecs = media.codecs.iter().filter(crosses);
     let codecs = codecs.map(|codec| DescribedCodec {
         pt: codec.pt.0,
         name: codec.name.clone(),
@@ -173,6 +174,7 @@ mod tests {
     fn a_description_is_the_same_when_it_was_written_and_read() {
         let mut audio = MediaOffer::new(Kind::Audio, Direction::SendRecv);
         audio.add_codec(CodecName::Opus, None, None);
+        audio.add_red(Pt(63), Pt(111));
         audio.extensions.push((ExtensionKind::AudioLevel, 1));
         let mut video = MediaOffer::new(Kind::Video, Direction::SendOnly);
         video.add_codec(CodecName::Vp8, None, None);

@@ -121,6 +121,21 @@ impl Outlets {
         if open {
             self.want_keyframe(slot, graph);
         }
+        self.begin_from_last(slot, graph, now);
+    }
+
+    /// Passes the last message of a source to a new tap that asks for it.
+    fn begin_from_last(&mut self, slot: usize, graph: &Graph, now: Instant) {
+        let Some(outlet) = self.slots.get_mut(slot) else {
+            return;
+        };
+        let from_last = matches!(&outlet.end, OutletEnd::Tap(tap) if tap.from_last);
+        let source = graph.source(outlet.source).filter(|_| from_last);
+        if let Some(source) = source.filter(|source| source.format.messages.is_some()) {
+            let kept: Vec<Arc<Packet>> = source.cached_before_fresh().cloned().collect();
+            let forwarding = &mut self.forwarding;
+            outlet.feed(outlet.source, &kept, &source.format, forwarding, now);
+        }
     }
 
     /// Whether such an outlet can be fed.
