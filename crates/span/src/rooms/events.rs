@@ -52,6 +52,10 @@ impl Spanning {
                     spanned.at_home(place);
                     self.tell_openers(&key).await;
                 }
+                if self.adopted.contains(&key.name()) {
+                    // The home tells of it, if the node that has made it is gone.
+                    self.look(&key.name()).await;
+                }
             }
             PortEvent::Complete { key } => {
                 self.found(&key).await;
@@ -134,8 +138,14 @@ impl Spanning {
             }
             Some(RoomMessage::Door { bytes }) => {
                 if let (Some(door), Ok(bytes)) = (self.doors.door(), STANDARD.decode(bytes)) {
-                    door.take(&key.name(), &bytes);
+                    door.take(&key.name(), from.as_str(), &bytes);
                 }
+            }
+            Some(RoomMessage::AskDoor { call, question }) => {
+                self.answer_door(key, from, call, &question);
+            }
+            Some(RoomMessage::AnswerDoor { call, answer }) => {
+                self.questions.answered(from, call, answer);
             }
             Some(RoomMessage::Open) => self.open_for(key, from).await,
             Some(RoomMessage::Opened) => self.opened(key).await,
@@ -156,10 +166,22 @@ impl Spanning {
                 .is_some_and(|person| !person.is_elsewhere())
         };
         match message {
-            RoomMessage::Kick { id } => {
+            RoomMessage::Kick {
+                id,
+                session,
+                replaced,
+            } => {
                 let id = PersonId::from(id);
+                let is_meant = |state: &State| {
+                    let person = state.person(&id).filter(|_| is_ours(state, &id));
+                    person.is_some_and(|it| session.is_none_or(|named| it.session() == named))
+                };
+                let is_there = is_meant(&spanned.room.lock());
+                if let Some(door) = self.doors.door().filter(|_| replaced && is_there) {
+                    door.replaced(&key.name(), &id);
+                }
                 let mut state = spanned.room.lock();
-                if is_ours(&state, &id) {
+                if is_meant(&state) {
                     tracing::info!(%key, %id, node = %from, "cluster: kicked by another node");
                     // It is there.
                     let _ = state.kick(&id, None);

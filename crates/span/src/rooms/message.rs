@@ -7,7 +7,15 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "room", rename_all = "snake_case")]
 pub(crate) enum RoomMessage {
     /// A participant of the receiver was kicked.
-    Kick { id: String },
+    Kick {
+        id: String,
+        /// Its session. Earlier versions kick whoever has the id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<u64>,
+        /// Whether a client of the sender has its id now.
+        #[serde(default, skip_serializing_if = "is_false")]
+        replaced: bool,
+    },
     /// A stream of a participant of the receiver was muted or unmuted by a moderator.
     Moderate { id: String, mid: String, mute: bool },
     /// A message of a data channel of a participant of the sender.
@@ -28,6 +36,14 @@ pub(crate) enum RoomMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
+    /// A door of the sender asks the same door of the receiver, in base64.
+    AskDoor { call: u64, question: String },
+    /// The answer in base64, or `None` if the sender cannot answer.
+    AnswerDoor {
+        call: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
     /// To a node that has the room: it is about to be used at the sender, so that it should have its
     /// home there.
     Open,
@@ -41,6 +57,14 @@ pub(crate) enum RoomMessage {
     /// A message of a later version.
     #[serde(other)]
     Later,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl RoomMessage {
@@ -64,7 +88,19 @@ mod tests {
     #[test]
     fn messages_are_the_same_when_they_were_written_and_read() {
         for message in [
-            RoomMessage::Kick { id: "7".to_owned() },
+            RoomMessage::Kick {
+                id: "7".to_owned(),
+                session: Some(8),
+                replaced: true,
+            },
+            RoomMessage::AskDoor {
+                call: 7,
+                question: "AA==".to_owned(),
+            },
+            RoomMessage::AnswerDoor {
+                call: 7,
+                answer: Some("AA==".to_owned()),
+            },
             RoomMessage::Moderate {
                 id: "7".to_owned(),
                 mid: "0".to_owned(),

@@ -34,7 +34,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::{Port, PortEvent};
 use gate::{Gate, Waiting};
-use listing::{Listing, OwnRooms};
+use listing::{Listing, OwnRooms, Told};
 use message::RoomMessage;
 use new_names::NewNames;
 use questions::Questions;
@@ -236,11 +236,13 @@ impl Spanning {
             // A name that is too long for a key stays on its node.
             return;
         };
-        if !self.adopted.contains(name)
+        // Without the node that has made it, its home tells of a room.
+        let is_at_home = || self.open.get(&key).is_some_and(Spanned::is_at_home);
+        if (!self.adopted.contains(name) || is_at_home())
             && let Some(definition) = self.directory.definition(name)
         {
-            let people = room.lock().people().count();
-            self.own.tell(name, &definition, people).await;
+            let told = Told::of(&room.lock());
+            self.own.tell(name, &definition, told).await;
         }
         let is_made = self.made.contains(name) && self.is_listed;
         if !self.open.contains_key(&key) {
@@ -299,8 +301,8 @@ impl Spanning {
     async fn count_people(&mut self) {
         for name in self.own.take_changed() {
             if let Some(watched) = self.rooms.get(&name) {
-                let people = watched.room.lock().people().count();
-                self.own.tell_people(&name, people).await;
+                let told = Told::of(&watched.room.lock());
+                self.own.tell_people(&name, told).await;
             }
         }
     }
