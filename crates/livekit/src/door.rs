@@ -414,7 +414,10 @@ impl Door {
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
         match entry {
-            Entry::Let(note) => hall.take_room_note(note, true),
+            Entry::Let(note) => {
+                hall.is_followed();
+                hall.take_room_note(note, true);
+            }
             Entry::Unasked => hall.admit(identity, &sid, None)?,
         }
         hall.is_joined();

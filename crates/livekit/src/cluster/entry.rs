@@ -62,6 +62,9 @@ impl Door {
             return FarAnswer::of(Err(ServiceError::no_room()));
         };
         let admitted = hall.admit(&client.identity, &client.sid, Some(node));
+        if admitted.is_ok() {
+            hall.report_started();
+        }
         FarAnswer::of(match admitted {
             Ok(()) => Ok(hall.room_note(&hall.room.lock()).encode_to_vec()),
             Err(refusal) => Err(ServiceError::from(refusal)),

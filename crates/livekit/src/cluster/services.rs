@@ -107,8 +107,9 @@ impl Door {
         let Some(room) = rooms.find(name) else {
             return is_first.then_some(Whom::Home);
         };
+        let id = identity.map(|identity| person_id(identity, rooms.has_numbers()));
         let state = room.lock();
-        match identity.map(|identity| person_id(identity, rooms.has_numbers())) {
+        match id {
             Some(id) => match state.person(&id) {
                 Some(person) => {
                     let node = person.node().filter(|_| hops < MAX_HOPS)?;

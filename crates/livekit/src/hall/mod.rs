@@ -87,6 +87,8 @@ pub(crate) struct Hall {
     reports: Reports,
     /// Whether they know that it has begun.
     is_started: AtomicBool,
+    /// Whether another node tells webhooks of the room.
+    is_followed: AtomicBool,
     /// The calls of participants by the services.
     pub(crate) calls: Calls,
     options: Mutex<RoomOptions>,
@@ -150,6 +152,7 @@ impl Hall {
             refusals,
             reports,
             is_started: AtomicBool::new(false),
+            is_followed: AtomicBool::new(false),
             calls: Calls::default(),
             options: Mutex::new(options),
             has_numbers,

@@ -1,7 +1,5 @@
 //! What the cluster and the other nodes say of rooms.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId, Place};
 use portunus_room::{PersonId, State};
@@ -72,7 +70,14 @@ impl Spanning {
             }
             PortEvent::Message { key, from, body } => self.message(&key, &from, &body).await,
             // Their items are told, and taken back, by themselves.
-            PortEvent::Resumed { node } | PortEvent::Lost { node } => self.questions.lost(&node),
+            PortEvent::Resumed { node } => {
+                self.questions.lost(&node);
+                self.tell_doors_again(&node).await;
+            }
+            PortEvent::Lost { node } => {
+                self.questions.lost(&node);
+                self.door_messages.lost(&node);
+            }
             PortEvent::Linked { node } => {
                 for spanned in self.open.values_mut() {
                     spanned.theirs.linked(&node);
@@ -136,10 +141,11 @@ impl Spanning {
             Some(RoomMessage::Answer { call, answer }) => {
                 self.questions.answered(from, call, answer);
             }
-            Some(RoomMessage::Door { bytes }) => {
-                if let (Some(door), Ok(bytes)) = (self.doors.door(), STANDARD.decode(bytes)) {
-                    door.take(&key.name(), from.as_str(), &bytes);
-                }
+            Some(RoomMessage::Door { bytes, numbered }) => {
+                self.take_door(key, from, (&bytes, numbered)).await;
+            }
+            Some(RoomMessage::Confirmed { run, number }) => {
+                self.door_messages.confirmed(from, run, number);
             }
             Some(RoomMessage::AskDoor { call, question }) => {
                 self.answer_door(key, from, call, &question);

@@ -51,6 +51,7 @@ pub(crate) enum Command {
         name: String,
         to: Option<String>,
         message: Vec<u8>,
+        may_be_lost: bool,
     },
     /// Its door asks the same door at another node, in base64.
     AskDoor { ask: Ask, whom: Whom },
@@ -103,6 +104,7 @@ struct Message {
     name: String,
     to: Option<String>,
     content: Vec<u8>,
+    may_be_lost: bool,
 }
 
 impl Gate {
@@ -145,13 +147,24 @@ async fn pace(
             next = waiting.recv() => next,
             Some(next) = passing.recv() => Some(next),
         };
-        let Some(Message { name, to, content }) = next else {
+        let Some(Message {
+            name,
+            to,
+            content,
+            may_be_lost,
+        }) = next
+        else {
             return;
         };
         count = count.saturating_add(1);
         bytes = bytes.saturating_add(content.len());
         let message = content;
-        let tell = Command::Tell { name, to, message };
+        let tell = Command::Tell {
+            name,
+            to,
+            message,
+            may_be_lost,
+        };
         if commands.send(tell).await.is_err() {
             return;
         }
@@ -268,6 +281,7 @@ impl OtherNodes for Gate {
             name: name.to_owned(),
             to: None,
             content: message,
+            may_be_lost: false,
         };
         self.pass(&self.messages, message);
     }
@@ -277,6 +291,7 @@ impl OtherNodes for Gate {
             name: name.to_owned(),
             to: Some(node.to_owned()),
             content: message,
+            may_be_lost,
         };
         let queue = match may_be_lost {
             true => &self.frames,

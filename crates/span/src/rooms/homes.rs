@@ -26,7 +26,12 @@ impl Spanning {
                 // The room stays at this node.
                 Err(_) => drop(done.send(Ok(()))),
             },
-            Command::Tell { name, to, message } => self.tell_doors(&name, to, &message).await,
+            Command::Tell {
+                name,
+                to,
+                message,
+                may_be_lost,
+            } => self.tell_doors(&name, to, (&message, may_be_lost)).await,
             Command::AskDoor { ask, whom } => self.ask_door(ask, whom).await,
             Command::Destroyed(name) => self.destroy_elsewhere(&name).await,
         }
@@ -179,26 +184,6 @@ impl Spanning {
         let Ok(key) = self.port.key(name) else { return };
         for node in self.listing.nodes() {
             self.send(&node, &key, &RoomMessage::Destroy).await;
-        }
-    }
-
-    /// Sends a message of a door to a node, or to all nodes where participants of a room are.
-    async fn tell_doors(&self, name: &str, to: Option<String>, message: &[u8]) {
-        let Ok(key) = self.port.key(name) else { return };
-        if let Some(to) = to {
-            if let Ok(node) = NodeId::new(&to) {
-                let bytes = STANDARD.encode(message);
-                self.send(&node, &key, &RoomMessage::Door { bytes }).await;
-            }
-            return;
-        }
-        let Some(spanned) = self.open.get(&key) else {
-            return;
-        };
-        let bytes = STANDARD.encode(message);
-        let message = RoomMessage::Door { bytes };
-        for node in spanned.theirs.nodes() {
-            self.send(node, &key, &message).await;
         }
     }
 

@@ -337,7 +337,15 @@ impl OwnRooms {
         if name.len() > MAX_NAME || is_new && self.told.len() >= MAX_ROOMS {
             return;
         }
-        match self.port.set(key, name, room.to_value().into()).await {
+        let mut set = self.port.set(key, name, room.to_value().into()).await;
+        if set.is_err() && room.note.is_some() {
+            let shorter = ListedRoom {
+                note: None,
+                ..room.clone()
+            };
+            set = self.port.set(key, name, shorter.to_value().into()).await;
+        }
+        match set {
             Ok(()) => {}
             Err(error @ PortError::Long(_)) => {
                 tracing::warn!(name, %error, "cluster: a room is not listed at other nodes");

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door_messages::Numbered;
+
 /// A message about a room. Later versions may add messages and members, which earlier ones skip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "room", rename_all = "snake_case")]
@@ -50,7 +52,14 @@ pub(crate) enum RoomMessage {
     /// The answer: the room is open.
     Opened,
     /// A message of a door of the sender to the same door of the receiver, in base64.
-    Door { bytes: String },
+    Door {
+        bytes: String,
+        /// Its place among those of the sender. Those without one may be lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        numbered: Option<Numbered>,
+    },
+    /// The messages of doors of the receiver have come, up to this number of this run.
+    Confirmed { run: u64, number: u64 },
     /// To the home: the room was destroyed. Of the home, or of a node without the room: a client has
     /// ended it for all nodes.
     Destroy,
@@ -121,7 +130,13 @@ mod tests {
             },
             RoomMessage::Door {
                 bytes: "AA==".to_owned(),
+                numbered: Some(Numbered {
+                    run: 7,
+                    number: 2,
+                    first: 1,
+                }),
             },
+            RoomMessage::Confirmed { run: 7, number: 2 },
             RoomMessage::Open,
             RoomMessage::Opened,
             RoomMessage::Destroy,

@@ -5,6 +5,7 @@
 //! [elsewhere](portunus_room::State::join_elsewhere) in it.
 
 mod data;
+mod door_messages;
 mod events;
 mod gate;
 mod homes;
@@ -33,6 +34,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::{Port, PortEvent};
+use door_messages::DoorMessages;
 use gate::{Gate, Waiting};
 use listing::{Listing, OwnRooms, Told};
 use message::RoomMessage;
@@ -85,6 +87,7 @@ struct Spanning {
     listing: Listing,
     own: OwnRooms,
     questions: Questions,
+    door_messages: DoorMessages,
     names: NewNames,
     /// Whether the rooms of the start are known.
     is_listed: bool,
@@ -142,6 +145,7 @@ pub async fn run(ports: RoomPorts, rooms: Rooms, media: MediaPlane) {
         listing: listing.clone(),
         own: OwnRooms::open(directory_port).await,
         questions: Questions::default(),
+        door_messages: DoorMessages::default(),
         names: NewNames::default(),
         is_listed: false,
         changed,
@@ -169,7 +173,10 @@ pub async fn run(ports: RoomPorts, rooms: Rooms, media: MediaPlane) {
             }
             Some(command) = commanded.recv() => spanning.command(command).await,
             _ = ticks.tick() => spanning.release_unused().await,
-            _ = counts.tick() => spanning.count_people().await,
+            _ = counts.tick() => {
+                spanning.count_people().await;
+                spanning.confirm_doors().await;
+            }
         }
     }
 }

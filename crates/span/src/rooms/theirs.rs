@@ -155,7 +155,9 @@ impl Theirs {
             (None, None) => {}
             (None, Some((node, record))) => self.show(state, id, node, record),
             (Some(_), None) => self.hide(state, id),
-            (Some(known), Some((node, record))) if known == node => {
+            (Some(known), Some((node, record)))
+                if known == node && self.is_same_session(id, &record) =>
+            {
                 self.update(state, id, record);
             }
             (Some(_), Some((node, record))) => {
@@ -163,6 +165,13 @@ impl Theirs {
                 self.show(state, id, node, record);
             }
         }
+    }
+
+    /// Returns whether a participant that is shown goes on. Its client may have been replaced by
+    /// another one of the same node.
+    fn is_same_session(&self, id: &PersonId, record: &PersonRecord) -> bool {
+        let shown = self.shown.get(id);
+        shown.is_none_or(|shown| shown.record.session == record.session)
     }
 
     fn show(&mut self, state: &mut State, id: &PersonId, node: NodeId, record: PersonRecord) {
