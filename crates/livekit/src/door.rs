@@ -17,12 +17,11 @@ use portunus_telephony::Telephony;
 use tokio::sync::oneshot;
 
 use crate::agents::Agents;
-use crate::cluster::Entry;
 use crate::config::LiveKitConfig;
 use crate::drain;
 use crate::egress::{self, Egresses};
 use crate::hall::{
-    EntryRefusal, Event, Hall, Halls, Member, Reports, RoomNote, RoomOptions, Setup, now_ms,
+    Entry, EntryRefusal, Event, Hall, Halls, Member, Reports, RoomNote, RoomOptions, Setup, now_ms,
     watch_others,
 };
 use crate::ids::IdKind;

@@ -7,20 +7,11 @@ use prost::Message;
 
 use super::question::{Asked, Entering, FarAnswer, FarQuestion};
 use crate::door::{Door, EntryError};
-use crate::hall::{EntryRefusal, Hall, RoomNote};
+use crate::hall::{Entry, EntryRefusal, Hall, RoomNote};
 use crate::services::{Code, ServiceError};
 
 /// How long a home has time to answer. After that this node decides.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// What the home of a room says of a client that wants to join.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    /// This node decides.
-    Unasked,
-    /// The client may join. The room is like this.
-    Let(RoomNote),
-}
 
 impl Door {
     /// Asks the home of a room for an identity and a place.

@@ -11,7 +11,6 @@ use prost::Message;
 
 use crate::door::{Door, EntryError};
 use crate::hall::{FarMessage, Hall, RoomNote};
-pub(crate) use entry::Entry;
 pub(crate) use question::Asked;
 use question::FarQuestion;
 #[cfg(feature = "testing")]

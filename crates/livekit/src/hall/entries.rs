@@ -8,8 +8,9 @@ use livekit_protocol::{DisconnectReason, leave_request};
 use portunus_room::{ClaimRefusal, Displaced, PersonId, State};
 
 use super::far::{FarContent, Replaced};
+use super::out::leave;
+use super::room_note::RoomNote;
 use super::{Event, Hall, Member, Role};
-use crate::session::leave;
 
 /// The most sessions that are kept from joining.
 const MAX_BARRED: usize = 256;
@@ -17,6 +18,15 @@ const MAX_BARRED: usize = 256;
 /// The sessions that others have replaced before they were in the room, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Barred(VecDeque<String>);
+
+/// What the home of a room says of a client that wants to join.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// This node decides.
+    Unasked,
+    /// The client may join. The room is like this.
+    Let(RoomNote),
+}
 
 /// The reason why a client cannot join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -46,7 +46,7 @@ pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;
 use entries::Barred;
-pub(crate) use entries::{EntryRefusal, farewell};
+pub(crate) use entries::{Entry, EntryRefusal, farewell};
 pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
@@ -56,7 +56,7 @@ pub(crate) use note::read_note;
 pub(crate) use options::RoomOptions;
 use others::Others;
 pub(crate) use others::watch_others;
-pub(crate) use out::Wire;
+pub(crate) use out::{Wire, leave};
 pub(crate) use packets::Packet;
 use packets::Packets;
 pub(crate) use people::{People, Person};
@@ -285,6 +285,7 @@ impl Hall {
     /// Changes the metadata of the room at all nodes. Returns the description.
     pub(crate) fn change_metadata(&self, metadata: String) -> livekit_protocol::Room {
         self.options().metadata = metadata;
+        self.metadata_is_known();
         self.options_changed();
         self.send_room()
     }
@@ -292,6 +293,7 @@ impl Hall {
     /// Takes the metadata of the room that another node has changed.
     pub(super) fn set_metadata(&self, metadata: String) {
         let before = std::mem::replace(&mut self.options().metadata, metadata.clone());
+        self.metadata_is_known();
         if before != metadata {
             self.note_room();
             self.send_room();

@@ -43,6 +43,8 @@ pub(super) struct RoomIdentity {
     pub(super) created_ms: i64,
     /// How often its options were changed.
     version: u64,
+    /// Whether only other nodes know the metadata.
+    is_cut: bool,
 }
 
 impl RoomIdentity {
@@ -52,6 +54,7 @@ impl RoomIdentity {
             sid: IdKind::Room.random(),
             created_ms: now_ms(),
             version: 0,
+            is_cut: false,
         }
     }
 
@@ -91,6 +94,7 @@ impl RoomNote {
             sid: room.map(|room| room.sid.clone()).unwrap_or_default(),
             created_ms: room.map_or(0, |room| room.creation_time_ms),
             version: self.version,
+            is_cut: self.is_cut,
         }
     }
 
@@ -134,7 +138,7 @@ impl Hall {
             room: Some(room),
             version: identity.version,
             sync_streams: options.sync_streams,
-            is_cut: false,
+            is_cut: identity.is_cut,
         }
     }
 
@@ -163,6 +167,12 @@ impl Hall {
             identity.version = identity.version.saturating_add(1);
         }
         self.note_room();
+    }
+
+    /// Notes that this node knows the metadata.
+    pub(super) fn metadata_is_known(&self) {
+        let identity = self.identity.lock();
+        identity.unwrap_or_else(PoisonError::into_inner).is_cut = false;
     }
 
     /// Takes what another node says of the room, if that counts: the home of the room counts unless
