@@ -1,4 +1,4 @@
-// Clients of LiveKit at two nodes of a cluster are in one room: identities, data, calls, permissions and services.
+// Clients of LiveKit at two nodes of a cluster are in one room: identities, data, data tracks, calls, permissions and services.
 import type { BrowserContext, Page } from '@playwright/test';
 import { isReference } from '../server/index.mjs';
 import { hasNats, startCluster, type Cluster } from './cluster';
@@ -113,4 +113,61 @@ test('the room service of a node reaches participants of the other one', async (
   await service(b, 'RemoveParticipant', { identity: 'al' });
   await expect.poll(() => inRoom(al, 'room.state')).toBe('disconnected');
   await expect.poll(() => others(bo)).toEqual([]);
+});
+
+test('data tracks cross to clients of the other node', async ({ context }) => {
+  const [a, b] = cluster.nodes;
+  const al = await enter(context, a, 'al');
+  const bo = await enter(context, b, 'bo');
+  await expect.poll(() => others(bo)).toEqual(['al']);
+  await inRoom(
+    bo,
+    `(window.frames = [], window.gone = [], room.on('dataTrackUnpublished', (sid) => gone.push(sid)), room.on('dataTrackPublished', async (track) => {
+      for await (const frame of track.subscribe()) frames.push(track.publisherIdentity + ' ' + track.info.name + ' ' + new TextDecoder().decode(frame.payload));
+    }), null)`,
+  );
+  await inRoom(al, `room.localParticipant.publishDataTrack({ name: 'place' }).then((track) => { window.place = track; return null; })`);
+  await expect
+    .poll(async () => {
+      await inRoom(al, `place.tryPush({ payload: new TextEncoder().encode('x=1') }).then(() => null, () => null)`);
+      return inRoom<string[]>(bo, 'frames.slice(0, 1)');
+    })
+    .toEqual(['al place x=1']);
+  // One who joins later gets it, too.
+  const cy = await enter(context, b, 'cy');
+  await inRoom(
+    cy,
+    `(window.frames = [], window.follow = async (track) => {
+      for await (const frame of track.subscribe()) frames.push(new TextDecoder().decode(frame.payload));
+    }, room.on('dataTrackPublished', follow), room.remoteParticipants.forEach((it) => it.dataTracks.forEach((track) => void follow(track))), null)`,
+  );
+  await expect
+    .poll(async () => {
+      await inRoom(al, `place.tryPush({ payload: new TextEncoder().encode('x=2') }).then(() => null, () => null)`);
+      return inRoom<boolean>(cy, `frames.includes('x=2')`);
+    })
+    .toBe(true);
+  await inRoom(al, 'place.unpublish().then(() => null)');
+  await expect.poll(() => inRoom<number>(bo, 'gone.length')).toBe(1);
+});
+
+test('the services of a node call, subscribe and move participants of the other one', async ({ context }) => {
+  const [a, b] = cluster.nodes;
+  const al = await enter(context, a, 'al');
+  const bo = await enter(context, b, 'bo');
+  await expect.poll(() => others(bo)).toEqual(['al']);
+  const called = await service(b, 'PerformRpc', { destinationIdentity: 'al', method: 'greet', payload: 'you' });
+  expect(called.payload).toMatch(/^hello .*, you$/);
+  await inRoom(bo, 'room.localParticipant.setMicrophoneEnabled(true).then(() => null)');
+  await expect.poll(() => seen(al)).toEqual(['bo microphone subscribed on']);
+  const track = await inRoom<string>(bo, `[...room.localParticipant.trackPublications.values()][0].trackSid`);
+  await service(b, 'UpdateSubscriptions', { identity: 'al', trackSids: [track], subscribe: false });
+  await expect.poll(() => seen(al)).toEqual(['bo microphone known on']);
+  await service(b, 'UpdateSubscriptions', { identity: 'al', trackSids: [track], subscribe: true });
+  await expect.poll(() => seen(al)).toEqual(['bo microphone subscribed on']);
+  // A second client with an identity ends the first, wherever that is.
+  const again = await enter(context, b, 'al');
+  await expect.poll(() => inRoom(al, 'room.state')).toBe('disconnected');
+  await expect.poll(() => seen(again)).toEqual(['bo microphone subscribed on']);
+  await expect.poll(() => others(bo)).toEqual(['al']);
 });

@@ -20,7 +20,11 @@ use crate::agents::Agents;
 use crate::config::LiveKitConfig;
 use crate::drain;
 use crate::egress::{self, Egresses};
-use crate::hall::{Event, Hall, Halls, Member, Reports, RoomOptions, Setup, now_ms, watch_others};
+use crate::hall::{
+    Entry, EntryRefusal, Event, Hall, Halls, Member, Reports, RoomNote, RoomOptions, Setup, now_ms,
+    watch_others,
+};
+use crate::ids::IdKind;
 use crate::ingress::{self, Ingresses};
 use crate::join_parameters::{JoinParameters, ParametersError};
 use crate::limits;
@@ -34,9 +38,6 @@ use crate::webhook::{WebhookConfig, Webhooks};
 
 /// The longest identity, name of a participant, and name of a room, in bytes.
 const MAX_NAME: usize = 256;
-
-/// The most publishers of a room that this door makes.
-const MAX_PUBLISHERS: u64 = 1_000_000;
 
 /// What a door may use of the server besides its gateway.
 #[derive(Debug, Clone, Default)]
@@ -112,6 +113,9 @@ pub(crate) enum EntryError {
     /// The cluster has no home for a new room.
     #[error("{0}")]
     NoHome(String),
+    /// The room, or its home, refuses the client.
+    #[error(transparent)]
+    Refused(#[from] EntryRefusal),
     /// The client cannot join.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -403,19 +407,17 @@ impl Door {
         }
         let makes = self.makes_rooms(&admitted);
         self.prepare_room(&admitted.room, makes).await?;
+        let sid = IdKind::Participant.random();
+        let identity = &admitted.identity;
+        let entry = self.ask_entry(&admitted.room, identity, &sid).await?;
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
-        let limit = hall.options().max_participants;
-        let is_back = || hall.people().get(&hall.id_of(&admitted.identity)).is_some();
-        let present = || {
-            hall.room
-                .lock()
-                .people()
-                .filter(|it| !it.is_dummy())
-                .count()
-        };
-        if limit > 0 && present() >= usize::try_from(limit).unwrap_or(usize::MAX) && !is_back() {
-            return Err(EntryError::Full("room has exceeded its max participants"));
+        match entry {
+            Entry::Let(note) => {
+                hall.is_followed();
+                hall.take_room_note(note, true);
+            }
+            Entry::Unasked => hall.admit(identity, &sid, None)?,
         }
         hall.is_joined();
         hall.report_started();
@@ -425,6 +427,7 @@ impl Door {
             plugin: &self.plugin,
             hall,
             identity: admitted.identity,
+            sid,
             claims: admitted.claims,
             token: admitted.token,
             permissions: admitted.permissions,
@@ -525,6 +528,12 @@ impl Door {
         };
         let changes = room.lock().changes();
         let hall = Arc::new(Hall::new(name, room, setup));
+        let known = self.rooms.others().and_then(|others| others.room(name));
+        if let Some(note) = known.and_then(|known| RoomNote::latest(&known.notes)) {
+            hall.take_room_note(note, true);
+        } else {
+            hall.note_room();
+        }
         tokio::spawn(watch_others(Arc::downgrade(&hall), changes));
         halls.insert(name.to_owned(), hall.clone());
         Ok(hall)
@@ -562,7 +571,7 @@ impl Door {
 fn settings(name: &str) -> RoomSettings {
     let mut settings = RoomSettings {
         description: name.to_owned(),
-        publishers: MAX_PUBLISHERS,
+        publishers: limits::MAX_PUBLISHERS,
         ..RoomSettings::default()
     };
     settings.codecs.audio = vec![CodecName::Opus, CodecName::Pcmu, CodecName::Pcma];

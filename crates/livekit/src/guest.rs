@@ -120,6 +120,7 @@ impl Guest {
             return Err(refusal);
         }
         hall.is_joined();
+        hall.note(&mut state, &id);
         drop(state);
         let guest = Guest {
             hall: hall.clone(),
@@ -164,6 +165,7 @@ impl Guest {
                 person.tracks = described;
             }
         }
+        self.hall.note(&mut state, &self.id);
         let (remote, hears) = Remote::of_ingests(self.media.clone(), ingests);
         state.publish_ingests(&self.id, self.key, remote, streams)?;
         let room = Arc::downgrade(&self.hall.room);

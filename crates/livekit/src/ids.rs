@@ -1,10 +1,15 @@
 //! The ids of rooms, sessions of participants, and tracks.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use rand::Rng;
 use rand::distr::Alphanumeric;
 
 /// The number of random characters of an id.
 const LENGTH: usize = 12;
+
+/// The characters of an id.
+const CHARACTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The kind of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,20 @@ impl IdKind {
             IdKind::SipCall => "SCL_",
             IdKind::SipTransfer => "STF_",
         }
+    }
+
+    /// Returns the id that follows from a thing, so that all nodes of a cluster have the same one.
+    pub fn derived(self, of: impl Hash) -> String {
+        let mut hasher = DefaultHasher::new();
+        of.hash(&mut hasher);
+        let mut rest = hasher.finish();
+        let mut id = self.prefix().to_owned();
+        for _ in 0..LENGTH {
+            let at = usize::try_from(rest % 62).unwrap_or_default();
+            id.extend(CHARACTERS.chars().nth(at));
+            rest /= 62;
+        }
+        id
     }
 
     /// Returns a new id.

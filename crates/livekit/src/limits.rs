@@ -17,6 +17,9 @@ pub const METADATA: usize = 512 << 10;
 /// The most bytes of all attributes of a participant: names and values.
 pub const ATTRIBUTES: usize = 64 << 10;
 
+/// The most publishers of a room that this door makes. Such a room has places enough.
+pub(crate) const MAX_PUBLISHERS: u64 = 1_000_000;
+
 /// Returns whether the attributes are within the limit.
 pub fn attributes_fit(attributes: &HashMap<String, String>) -> bool {
     let sizes = attributes

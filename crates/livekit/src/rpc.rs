@@ -59,6 +59,14 @@ pub(crate) struct Call<'a> {
     limit: Duration,
 }
 
+/// Returns how long the participant may take.
+pub(crate) fn limit(request: &PerformRpcRequest) -> Duration {
+    match request.response_timeout_ms {
+        0 => ANSWER_LIMIT,
+        ms => Duration::from_millis(ms.into()),
+    }
+}
+
 impl Calls {
     /// Begins a call. Returns it with the packet to send.
     pub(crate) fn begin(
@@ -69,10 +77,7 @@ impl Calls {
             let text = "Request payload too large";
             return Err(error(REQUEST_TOO_LARGE, text, ""));
         }
-        let limit = match request.response_timeout_ms {
-            0 => ANSWER_LIMIT,
-            ms => Duration::from_millis(ms.into()),
-        };
+        let limit = limit(request);
         let id = uuid::Uuid::new_v4().to_string();
         let (sender, progress) = mpsc::channel(2);
         let mut calls = self.calls();

@@ -2,9 +2,10 @@
 
 use livekit_protocol::SignalRequest;
 
+use crate::cluster::read_question;
 use crate::frame;
 pub use crate::frame::Form;
-use crate::hall::{FarMessage, read_note, signed_packet};
+use crate::hall::{FarMessage, RoomNote, read_note, signed_packet};
 use crate::join_parameters::JoinParameters;
 pub use crate::services::read_call;
 use crate::token::Grants;
@@ -28,8 +29,11 @@ pub fn read_join(query: &str, v1: bool) -> Option<usize> {
 /// Reads a message and a note of this door at another node.
 pub fn read_of_node(bytes: &[u8]) {
     drop(FarMessage::parse(bytes));
+    drop(RoomNote::read(bytes));
+    read_question(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         read_note(text);
+        drop(RoomNote::parse(text));
     }
 }
 

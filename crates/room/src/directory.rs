@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::{Room, RoomSettings};
+use crate::{PersonId, Room, RoomSettings};
 
 /// The registry of a server's rooms. The door that keeps the rooms implements it, so that other
 /// doors find and make rooms there.
@@ -90,12 +90,25 @@ pub trait OtherNodes: fmt::Debug + Send + Sync {
     /// Asks the home of a room for something ([`Directory::answer`]).
     fn ask(&self, name: &str, question: String) -> Work<Answered>;
 
+    /// Asks the same door at another node about a room ([`FarDoor::answer`]). The node counts as
+    /// silent after `patience`.
+    fn ask_door(
+        &self,
+        name: &str,
+        whom: Whom,
+        question: Vec<u8>,
+        patience: Duration,
+    ) -> Work<Answered<Vec<u8>>>;
+
     /// Claims the name of a room that is to be made here, so that no other node makes such a room.
     fn claim(&self, name: &str) -> Work<Result<(), ClaimError>>;
 
     /// Sends a message of a door to the same door at all nodes where participants of a room are
     /// ([`FarDoor::take`]).
     fn tell(&self, name: &str, message: Vec<u8>);
+
+    /// The same for one node. A message that `may_be_lost` is dropped before others are.
+    fn tell_node(&self, node: &str, name: &str, message: Vec<u8>, may_be_lost: bool);
 
     /// A client of this node has ended the room that is called `name`, for all nodes. `permanently`:
     /// also in their files.
@@ -107,14 +120,38 @@ pub trait OtherNodes: fmt::Debug + Send + Sync {
     /// Returns the rooms of the other nodes.
     fn rooms(&self) -> Vec<FarRoom>;
 
+    /// Returns the room that is called `name` as other nodes have it.
+    fn room(&self, name: &str) -> Option<FarRoom>;
+
     /// Returns whether another node has the room that is called `name`.
     fn has(&self, name: &str) -> bool;
 }
 
 /// A door whose parts at all nodes tell each other what rooms do not know.
 pub trait FarDoor: fmt::Debug + Send + Sync {
-    /// Takes a message of the same door at another node about the room that is called `name`.
-    fn take(&self, name: &str, message: &[u8]);
+    /// Takes a message of the same door at `node` about the room that is called `name`.
+    fn take(&self, name: &str, node: &str, message: &[u8]);
+
+    /// Answers a question of the same door at `node` about the room that is called `name`. `None` if
+    /// the question cannot be read.
+    fn answer(&self, name: &str, node: &str, question: &[u8]) -> Work<Option<Vec<u8>>>;
+
+    /// Takes what the same door at another node says of the room that is called `name`
+    /// ([`State::set_room_note`](crate::State::set_room_note)).
+    fn noted(&self, name: &str, note: &str);
+
+    /// A client of another node has the id of a participant of this door. Ends the participant's
+    /// session.
+    fn replaced(&self, name: &str, id: &PersonId);
+}
+
+/// The node that is asked about a room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// The home of the room, or a node that has the room if nobody uses it.
+    Home,
+    /// The node of this name.
+    Node(String),
 }
 
 /// A room of another node.
@@ -126,15 +163,19 @@ pub struct FarRoom {
     pub definition: Arc<str>,
     /// The number of its participants.
     pub people: usize,
+    /// The number of those who publish.
+    pub publishers: usize,
+    /// What the doors at these nodes say of it ([`FarDoor::noted`]).
+    pub notes: Vec<Arc<str>>,
 }
 
 /// The outcome of a question to the home of a room.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum Answered<T = String> {
     /// This node is the home, or it has to act by what it knows since no home can be reached.
     Here,
     /// The home has answered.
-    Answer(String),
+    Answer(T),
     /// The home, which is this node, has not answered in time.
     Silent(String),
 }

@@ -73,7 +73,7 @@ mod subscription;
 pub use connection::{Connection, RecordedClient};
 pub use directory::{
     Answered, ClaimError, CreateError, Directory, FarDoor, FarRoom, OtherNodes, Rooms, Unprepared,
-    Work,
+    Whom, Work,
 };
 pub use id::{ConnectionId, PersonId};
 pub use notice::{Event, Notice};
@@ -84,8 +84,8 @@ pub use publication::{
 };
 pub use refusal::Refusal;
 pub use room::{
-    Client, Configured, Join, NewRemote, Outcome, Room, Setup, State, Switched, Taps, Told,
-    Watcher, hear,
+    ClaimRefusal, Client, Configured, Displaced, FarOrigin, Join, NewRemote, Outcome, Room, Setup,
+    State, Switched, Taps, Told, Watcher, hear,
 };
 pub use roster::{MediaSettings, Participant, Permissions, Profile, RecordSettings, TalkSettings};
 pub use settings::{

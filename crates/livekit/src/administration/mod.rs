@@ -1,5 +1,7 @@
 //! Rooms and participants for the services.
 
+mod here;
+mod listing;
 mod moves;
 mod participant;
 
@@ -7,15 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use livekit_protocol as lk;
-use livekit_protocol::{data_packet, signal_request};
 use portunus_core::{Purse, Requester};
 use portunus_room::CreateError;
-use prost::Message;
 use tokio::time::sleep;
 
+use crate::cluster::Asked;
 use crate::door::{Door, EntryError};
 use crate::egress::plan;
-use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, Person, RELIABLE, RoomOptions};
+use crate::hall::{Hall, Person, RoomOptions};
 use crate::services::{
     Answer, Code, EgressAnswer, EgressRequest, IngressAnswer, IngressRequest, Rooms, ServiceError,
     Services, SipAnswer, SipRequest,
@@ -34,6 +35,7 @@ impl Services for Door {
         let info = match request {
             EgressRequest::Start { room, request } => {
                 let plan = plan(&request)?;
+                self.prepare_room(&room, false).await?;
                 let hall = self.hall(&room)?;
                 egresses.start(&hall, *request, plan)?
             }
@@ -71,159 +73,132 @@ impl Rooms for Door {
         if let Some(composite) = composite {
             plan(&lk::egress_info::Request::RoomComposite(composite))?;
         }
+        let is_missing = |answer: &Answer<lk::Room>| {
+            let error = answer.as_ref().err();
+            error.is_some_and(|error| error.code() == Code::NotFound)
+        };
+        let known = self.ask_elsewhere(|| Asked::CreateRoom(request.clone()));
+        if let Some(known) = known.await.filter(|it| !is_missing(it)) {
+            return known;
+        }
         self.prepare_room(&request.name, true).await?;
-        let options = || RoomOptions::new(&self.config).with_request(&request);
-        let hall = self.hall_with(&request.name, Some(&options))?;
-        hall.options().update(&request);
-        hall.report_started();
-        let state = hall.room.lock();
-        Ok(hall.info(&state))
+        // Another node may have been faster.
+        let known = self.ask_elsewhere(|| Asked::CreateRoom(request.clone()));
+        if let Some(known) = known.await.filter(|it| !is_missing(it)) {
+            return known;
+        }
+        self.make_room(&request)
     }
 
     async fn list_rooms(&self, names: Vec<String>) -> Answer<Vec<lk::Room>> {
-        let names = match names.is_empty() {
-            true => {
-                let rooms = self.rooms.get().map(|rooms| rooms.list());
-                let rooms = rooms.unwrap_or_default().into_iter();
-                rooms.map(|(name, _)| name).collect()
-            }
-            false => names,
-        };
-        // A room may end meanwhile.
-        let halls = names.iter().filter_map(|name| self.hall(name).ok());
-        let info = |hall: Arc<Hall>| {
-            let state = hall.room.lock();
-            hall.info(&state)
-        };
-        Ok(halls.map(info).collect())
+        Ok(self.rooms_of_all_nodes(names).await)
     }
 
     async fn delete_room(&self, room: String) -> Answer<()> {
-        let rooms = self.rooms.get().ok_or_else(ServiceError::no_room)?;
-        rooms.find(&room).ok_or_else(ServiceError::no_room)?;
-        rooms.destroy(&room);
-        let hall = self.halls().remove(&room);
-        if let Some(hall) = hall {
-            hall.report_finished(lk::RoomEndReason::RoomEndApiDelete);
+        let request = lk::DeleteRoomRequest { room };
+        let asked = || Asked::DeleteRoom(request.clone());
+        match self.ask_elsewhere::<lk::DeleteRoomResponse>(asked).await {
+            Some(answer) => answer.map(drop),
+            None => self.delete_here(&request.room),
         }
-        Ok(())
     }
 
     async fn list_participants(&self, room: String) -> Answer<Vec<lk::ParticipantInfo>> {
-        let Ok(hall) = self.hall(&room) else {
-            return Ok(Vec::new());
-        };
-        let state = hall.room.lock();
-        let mut people = hall.people();
-        let all = state.people().filter_map(|it| people.info(&state, it.id()));
-        Ok(all.collect())
+        let request = lk::ListParticipantsRequest { room };
+        let asked = || Asked::ListParticipants(request.clone());
+        let answer = self.ask_elsewhere::<lk::ListParticipantsResponse>(asked);
+        match answer.await {
+            Some(answer) => answer.map(|it| it.participants),
+            None => Ok(self.participants_here(&request.room)),
+        }
     }
 
     async fn get_participant(
         &self,
         request: lk::RoomParticipantIdentity,
     ) -> Answer<lk::ParticipantInfo> {
-        let hall = self.hall(&request.room);
-        let hall = hall.map_err(|_| ServiceError::no_participant())?;
-        hall.participant(&hall.id_of(&request.identity))
+        let asked = || Asked::GetParticipant(request.clone());
+        match self.ask_elsewhere(asked).await {
+            Some(answer) => answer,
+            None => self.participant_here(&request),
+        }
     }
 
     async fn remove_participant(&self, request: lk::RoomParticipantIdentity) -> Answer<()> {
-        let hall = self.hall(&request.room);
-        let hall = hall.map_err(|_| ServiceError::no_participant())?;
-        let id = hall.id_of(&request.identity);
-        let mut state = hall.room.lock();
-        let removed = state.kick(&id, None);
-        removed.map_err(|_| ServiceError::no_participant())
+        let asked = || Asked::RemoveParticipant(request.clone());
+        let answer = self.ask_elsewhere::<lk::RemoveParticipantResponse>(asked);
+        match answer.await {
+            Some(answer) => answer.map(drop),
+            None => self.remove_here(&request),
+        }
     }
 
     async fn mute_published_track(
         &self,
         request: lk::MuteRoomTrackRequest,
     ) -> Answer<Option<lk::TrackInfo>> {
-        let hall = self.hall(&request.room)?;
-        hall.participant(&hall.id_of(&request.identity))?;
-        if !request.muted && !self.config.enable_remote_unmute {
-            return Err(ServiceError::no_remote_unmute());
+        let asked = || Asked::MuteTrack(request.clone());
+        match self.ask_elsewhere::<lk::MuteRoomTrackResponse>(asked).await {
+            Some(answer) => answer.map(|it| it.track),
+            None => self.mute_here(&request),
         }
-        let id = hall.id_of(&request.identity);
-        if hall.is_elsewhere(&id) {
-            // Its client is told there.
-            hall.tell_nodes(FarContent::Mute(request.clone()));
-        }
-        hall.mute(&id, &request.track_sid, request.muted)
     }
 
     async fn update_participant(
         &self,
         request: lk::UpdateParticipantRequest,
     ) -> Answer<lk::ParticipantInfo> {
-        let hall = self.hall(&request.room);
-        let hall = hall.map_err(|_| ServiceError::no_participant())?;
-        if hall.is_elsewhere(&hall.id_of(&request.identity)) {
-            hall.tell_nodes(FarContent::Change(request.clone()));
+        let asked = || Asked::UpdateParticipant(request.clone());
+        match self.ask_elsewhere(asked).await {
+            Some(answer) => answer,
+            None => self.update_here(request),
         }
-        hall.change(request)
     }
 
     async fn update_subscriptions(&self, request: lk::UpdateSubscriptionsRequest) -> Answer<()> {
-        let hall = self.hall(&request.room)?;
-        let member = member(&hall, &request.identity)?;
-        let update = lk::UpdateSubscription {
-            track_sids: request.track_sids,
-            subscribe: request.subscribe,
-            participant_tracks: request.participant_tracks,
-        };
-        let input = Input::of_server(lk::SignalRequest {
-            message: Some(signal_request::Message::Subscription(update)),
-        });
-        // It may leave meanwhile.
-        let sent = member.inputs.send(input).await;
-        sent.map_err(|_| ServiceError::no_participant())
+        let asked = || Asked::UpdateSubscriptions(request.clone());
+        let answer = self.ask_elsewhere::<lk::UpdateSubscriptionsResponse>(asked);
+        match answer.await {
+            Some(answer) => answer.map(drop),
+            None => self.subscribe_here(request).await,
+        }
     }
 
     async fn send_data(&self, request: lk::SendDataRequest) -> Answer<()> {
-        let hall = self.hall(&request.room)?;
-        let label = match request.kind() {
-            data_packet::Kind::Reliable => RELIABLE,
-            data_packet::Kind::Lossy => LOSSY,
-        };
-        let (to, targets) = targets(&hall, &request);
-        let packet = lk::DataPacket {
-            kind: request.kind,
-            destination_identities: request.destination_identities.clone(),
-            value: Some(data_packet::Value::User(lk::UserPacket {
-                payload: request.data,
-                destination_sids: request.destination_sids,
-                destination_identities: request.destination_identities,
-                topic: request.topic,
-                nonce: request.nonce,
-                ..lk::UserPacket::default()
-            })),
-            ..lk::DataPacket::default()
-        };
-        let packet = of_server(to, packet.encode_to_vec());
-        hall.send_packet(label, &packet, targets.len() == packet.to.len());
-        hall.deliver(label, packet, &targets);
-        Ok(())
+        let asked = || Asked::SendData(request.clone());
+        match self.ask_elsewhere::<lk::SendDataResponse>(asked).await {
+            Some(answer) => answer.map(drop),
+            None => self.send_here(request),
+        }
     }
 
     async fn update_room_metadata(
         &self,
         request: lk::UpdateRoomMetadataRequest,
     ) -> Answer<lk::Room> {
-        let hall = self.hall(&request.room)?;
-        hall.tell_nodes(FarContent::Metadata(request.clone()));
-        Ok(hall.set_metadata(request.metadata))
+        let asked = || Asked::UpdateRoomMetadata(request.clone());
+        match self.ask_elsewhere(asked).await {
+            Some(answer) => answer,
+            None => self.metadata_here(request),
+        }
     }
 
     async fn forward_participant(&self, request: lk::ForwardParticipantRequest) -> Answer<()> {
-        member(&*self.hall(&request.room)?, &request.identity)?;
-        Err(ServiceError::unimplemented("not implemented"))
+        let asked = || Asked::ForwardParticipant(request.clone());
+        let answer = self.ask_elsewhere::<lk::ForwardParticipantResponse>(asked);
+        match answer.await {
+            Some(answer) => answer.map(drop),
+            None => self.forward_here(&request),
+        }
     }
 
     async fn move_participant(&self, request: lk::MoveParticipantRequest) -> Answer<()> {
-        self.move_to(&request)
+        let asked = || Asked::MoveParticipant(request.clone());
+        let answer = self.ask_elsewhere::<lk::MoveParticipantResponse>(asked);
+        match answer.await {
+            Some(answer) => answer.map(drop),
+            None => self.move_to(&request).await,
+        }
     }
 
     async fn create_dispatch(
@@ -255,6 +230,7 @@ impl Rooms for Door {
         &self,
         request: lk::DeleteAgentDispatchRequest,
     ) -> Answer<lk::AgentDispatch> {
+        self.prepare_room(&request.room, false).await?;
         let hall = self.hall(&request.room)?;
         let ended = self
             .agents
@@ -271,17 +247,17 @@ impl Rooms for Door {
         &self,
         request: lk::ListAgentDispatchRequest,
     ) -> Answer<Vec<lk::AgentDispatch>> {
+        self.prepare_room(&request.room, false).await?;
         self.hall(&request.room)?;
         Ok(self.agents.dispatches(&request.room, &request.dispatch_id))
     }
 
     async fn perform_rpc(&self, request: lk::PerformRpcRequest) -> Answer<String> {
-        let hall = self.hall(&request.room)?;
-        let member = member(&hall, &request.destination_identity)?;
-        let (call, packet) = hall.calls.begin(&request)?;
-        let packet = of_server(vec![request.destination_identity], packet);
-        hall.deliver(RELIABLE, packet, &[member]);
-        call.answer().await
+        let asked = || Asked::PerformRpc(request.clone());
+        match self.ask_elsewhere::<lk::PerformRpcResponse>(asked).await {
+            Some(answer) => answer.map(|it| it.payload),
+            None => self.call_here(request).await,
+        }
     }
 }
 
@@ -300,50 +276,11 @@ async fn remove_agents(hall: Arc<Hall>, identities: Vec<String>) {
     }
 }
 
-/// Returns the participants that data is for, and their identities if they are named.
-fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
-    let (identities, sids) = (&request.destination_identities, &request.destination_sids);
-    let is_for_all = identities.is_empty() && sids.is_empty();
-    let is_named =
-        |member: &Member| identities.contains(&member.identity) || sids.contains(&member.sid);
-    let people = hall.people();
-    let targets = people.members().filter(|it| is_for_all || is_named(it));
-    let targets: Vec<_> = targets.cloned().collect();
-    let mut to = Vec::new();
-    if !is_for_all {
-        to.clone_from(identities);
-        to.extend(targets.iter().map(|it| it.identity.clone()));
-        // Those at other nodes.
-        to.extend(sids.iter().filter_map(|sid| people.identity_of(sid)));
-        to.sort_unstable();
-        to.dedup();
-    }
-    (to, targets)
-}
-
-/// Returns a message of the server itself.
-fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
-    Packet {
-        at: tokio::time::Instant::now(),
-        from: String::new(),
-        sequence: 0,
-        to,
-        bytes: bytes.into(),
-    }
-}
-
-/// Returns a participant of this door.
-fn member(hall: &Hall, identity: &str) -> Answer<Arc<Member>> {
-    let people = hall.people();
-    let person = people.get(&hall.id_of(identity));
-    let member = person.and_then(|person| person.member.clone());
-    member.ok_or_else(ServiceError::no_participant)
-}
-
 impl From<EntryError> for ServiceError {
     fn from(error: EntryError) -> Self {
         let code = match &error {
             EntryError::NoRoom => return ServiceError::no_room(),
+            EntryError::Refused(refusal) => return ServiceError::from(*refusal),
             EntryError::Create(CreateError::Name(_)) | EntryError::Name(_) => Code::InvalidArgument,
             EntryError::Create(CreateError::Refused(_)) | EntryError::TooMany(_) => {
                 Code::ResourceExhausted

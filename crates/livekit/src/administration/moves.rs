@@ -2,15 +2,17 @@
 
 use livekit_protocol::MoveParticipantRequest;
 
-use super::member;
+use super::here::member;
 use crate::door::Door;
 use crate::hall::{Event, Move, RoomOptions};
 use crate::services::Answer;
 
 impl Door {
     /// Has the client of a participant join another room. Makes the room where joins do.
-    pub(super) fn move_to(&self, request: &MoveParticipantRequest) -> Answer<()> {
+    pub(crate) async fn move_to(&self, request: &MoveParticipantRequest) -> Answer<()> {
         let member = member(&*self.hall(&request.room)?, &request.identity)?;
+        self.prepare_room(&request.destination_room, self.config.auto_create)
+            .await?;
         let options = || RoomOptions::new(&self.config);
         let make: Option<&dyn Fn() -> RoomOptions> = match self.config.auto_create {
             true => Some(&options),

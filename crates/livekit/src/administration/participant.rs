@@ -18,12 +18,6 @@ impl Hall {
         self.describe(&state, id)
     }
 
-    /// Returns whether a participant is at another node of the cluster.
-    pub(super) fn is_elsewhere(&self, id: &PersonId) -> bool {
-        let state = self.room.lock();
-        state.person(id).is_some_and(|person| person.is_elsewhere())
-    }
-
     fn describe(&self, state: &State, id: &PersonId) -> Answer<ParticipantInfo> {
         let person = state.person(id);
         let info = person.and_then(|_| self.people().info(state, id));

@@ -18,6 +18,7 @@ use portunus_core::Requester;
 use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
+use crate::hall::EntryRefusal;
 use crate::refusals::BadInput;
 use crate::services;
 use crate::token;
@@ -75,7 +76,11 @@ impl IntoResponse for EntryError {
             EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
             EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            EntryError::Full(_) | EntryError::NoHome(_) => StatusCode::SERVICE_UNAVAILABLE,
+            EntryError::Refused(EntryRefusal::Gone) => StatusCode::NOT_FOUND,
+            EntryError::Refused(EntryRefusal::Taken) => StatusCode::CONFLICT,
+            EntryError::Full(_)
+            | EntryError::NoHome(_)
+            | EntryError::Refused(EntryRefusal::Full) => StatusCode::SERVICE_UNAVAILABLE,
             EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         tracing::debug!(%status, error = %self, "a client is not let in");

@@ -125,7 +125,7 @@ impl Egresses {
         }
         let info = lk::EgressInfo {
             egress_id: IdKind::Egress.random(),
-            room_id: hall.sid.clone(),
+            room_id: hall.sid(),
             room_name: hall.name.clone(),
             source_type: lk::EgressSourceType::Sdk.into(),
             status: EgressStatus::EgressStarting.into(),
@@ -439,7 +439,7 @@ fn of_track(room: &str, track: &str, egress: lk::AutoTrackEgress) -> lk::TrackEg
 fn values(hall: &Hall) -> Values {
     Values {
         room_name: hall.name.clone(),
-        room_id: hall.sid.clone(),
+        room_id: hall.sid(),
         time: chrono::Utc::now().format("%Y-%m-%dT%H%M%S").to_string(),
         ..Values::default()
     }

@@ -5,15 +5,17 @@ use std::sync::atomic::Ordering;
 use livekit_protocol::{DataTrackInfo, PublishDataTrackRequest, request_response};
 use prost::Message;
 
-use super::data::DATA_TRACK;
+use super::Hall;
+use super::data::{DATA_TRACK, MAX_PACKET};
 use super::data_track::{DataTrack, Receiver};
+use super::far::{FarContent, FarFrame};
 use super::member::Member;
 use super::people::Person;
 use crate::ids::IdKind;
 use crate::refusals::BadInput;
 
 /// The most data tracks of a participant.
-const MAX_DATA_TRACKS: usize = 64;
+pub(super) const MAX_DATA_TRACKS: usize = 64;
 
 /// The longest name of a data track, in bytes.
 const MAX_NAME: usize = 256;
@@ -75,7 +77,7 @@ impl Person {
 
 impl Member {
     /// Forwards a packet of a data track to those who receive it, with their numbers.
-    pub(super) fn data_frame(&self, mut packet: Vec<u8>) {
+    pub(super) fn data_frame(&self, packet: Vec<u8>) {
         let Some(handle) = handle_of(&packet) else {
             tracing::debug!("a message is no packet of a data track");
             self.hall.refusals.count(BadInput::Data);
@@ -87,13 +89,38 @@ impl Member {
             .filter(|it| it.permission.can_publish_data);
         let mut tracks = person.into_iter().flat_map(|person| &person.data_tracks);
         let track = tracks.find(|track| track.info.pub_handle == u32::from(handle));
-        let receivers = track.map(|track| track.receivers.clone());
+        let Some(track) = track else { return };
+        let (sid, receivers) = (track.info.sid.clone(), track.receivers.clone());
+        let nodes = people.data_nodes(&sid).cloned();
         drop(people);
-        for Receiver { member, handle } in receivers.unwrap_or_default() {
-            if member.has_data.load(Ordering::Acquire) {
-                set_handle(&mut packet, handle);
-                member.send_data(DATA_TRACK, &packet);
-            }
+        for node in nodes.into_iter().flatten() {
+            let frame = FarFrame {
+                track: sid.clone(),
+                packet: packet.clone(),
+            };
+            self.hall.tell_node(&node, FarContent::Frame(frame), true);
+        }
+        send_frame(packet, &receivers);
+    }
+}
+
+impl Hall {
+    /// Takes a packet of a data track of another node.
+    pub(super) fn take_frame(&self, sid: &str, packet: Vec<u8>) {
+        if packet.len() > MAX_PACKET || handle_of(&packet).is_none() {
+            return;
+        }
+        let receivers = self.people().receivers_of(sid);
+        send_frame(packet, &receivers);
+    }
+}
+
+/// Sends a packet of a data track to those who receive it, with their numbers.
+fn send_frame(mut packet: Vec<u8>, receivers: &[Receiver]) {
+    for Receiver { member, handle } in receivers {
+        if member.has_data.load(Ordering::Acquire) {
+            set_handle(&mut packet, *handle);
+            member.send_data(DATA_TRACK, &packet);
         }
     }
 }

@@ -14,7 +14,7 @@ const SIGNATURE: usize = 2_048;
 /// A message about a room.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FarMessage {
-    #[prost(oneof = "FarContent", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "FarContent", tags = "1, 2, 3, 4, 5, 6")]
     content: Option<FarContent>,
 }
 
@@ -33,6 +33,31 @@ pub(crate) enum FarContent {
     /// A service changes the metadata of the room.
     #[prost(message, tag = "4")]
     Metadata(lk::UpdateRoomMetadataRequest),
+    /// A client of another node has the identity of a session.
+    #[prost(message, tag = "5")]
+    Replaced(Replaced),
+    /// A packet of a data track, for a node that wants it.
+    #[prost(message, tag = "6")]
+    Frame(FarFrame),
+}
+
+/// A session whose identity another client has.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Replaced {
+    #[prost(string, tag = "1")]
+    pub(super) identity: String,
+    #[prost(string, tag = "2")]
+    pub(super) sid: String,
+}
+
+/// A packet of a data track.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FarFrame {
+    /// The id of the track.
+    #[prost(string, tag = "1")]
+    pub(super) track: String,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) packet: Vec<u8>,
 }
 
 /// A data packet with its sender.
@@ -70,6 +95,15 @@ impl Hall {
         }
     }
 
+    /// Tells this door at one node something.
+    pub(super) fn tell_node(&self, node: &str, content: FarContent, may_be_lost: bool) {
+        if let Some(others) = self.rooms.others() {
+            let content = Some(content);
+            let message = FarMessage { content }.encode_to_vec();
+            others.tell_node(node, &self.name, message, may_be_lost);
+        }
+    }
+
     /// Sends a packet to participants at other nodes. `is_here`: all that it names are at this one.
     pub(crate) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
         if is_here && !packet.to.is_empty() || self.rooms.others().is_none() {
@@ -102,7 +136,9 @@ impl Hall {
                     let _ = self.mute(&id, &request.track_sid, request.muted);
                 }
             }
-            FarContent::Metadata(request) => drop(self.set_metadata(request.metadata)),
+            FarContent::Metadata(request) => self.set_metadata(request.metadata),
+            FarContent::Replaced(replaced) => self.take_replaced(replaced),
+            FarContent::Frame(FarFrame { track, packet }) => self.take_frame(&track, packet),
         }
     }
 

@@ -16,11 +16,12 @@ impl Hall {
             all += 1;
             publishers += u32::from(state.published(person.id()).is_some());
         }
+        let identity = self.identity();
         let mut room = Room {
-            sid: self.sid.clone(),
+            sid: identity.sid,
             name: self.name.clone(),
-            creation_time: self.created_ms / 1_000,
-            creation_time_ms: self.created_ms,
+            creation_time: identity.created_ms / 1_000,
+            creation_time_ms: identity.created_ms,
             enabled_codecs: codecs(state),
             num_participants: all,
             num_publishers: publishers,

@@ -8,6 +8,7 @@ mod data_track;
 mod data_tracks;
 mod departed;
 mod directory;
+mod entries;
 mod far;
 mod input;
 mod member;
@@ -19,6 +20,7 @@ mod out;
 mod packets;
 mod people;
 mod reports;
+mod room_note;
 mod speaking;
 mod track;
 
@@ -28,12 +30,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use livekit_protocol::{
-    ParticipantInfo, ParticipantUpdate, RoomUpdate, SpeakerInfo, SpeakersChanged, signal_response,
+    CreateRoomRequest, ParticipantInfo, ParticipantUpdate, SpeakerInfo, SpeakersChanged,
+    signal_response,
 };
-use portunus_room::{PersonId, Room, Rooms, State};
+use portunus_room::{OtherNodes, PersonId, Room, Rooms, State};
 
 use crate::frame::Frame;
-use crate::ids::IdKind;
 use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
@@ -43,6 +45,8 @@ pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;
+use entries::Barred;
+pub(crate) use entries::{Entry, EntryRefusal, farewell};
 pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
@@ -52,11 +56,13 @@ pub(crate) use note::read_note;
 pub(crate) use options::RoomOptions;
 use others::Others;
 pub(crate) use others::watch_others;
-pub(crate) use out::Wire;
+pub(crate) use out::{Wire, leave};
 pub(crate) use packets::Packet;
 use packets::Packets;
 pub(crate) use people::{People, Person};
 pub(crate) use reports::Reports;
+use room_note::RoomIdentity;
+pub(crate) use room_note::RoomNote;
 use speaking::Speaking;
 pub(crate) use track::{Track, codec_of};
 
@@ -65,10 +71,8 @@ pub(crate) use track::{Track, codec_of};
 pub(crate) struct Hall {
     /// Its name.
     pub(crate) name: String,
-    /// Its id.
-    pub(crate) sid: String,
-    /// When it was made, in ms since 1970.
-    pub(crate) created_ms: i64,
+    /// Its id, and when it was made.
+    identity: Mutex<RoomIdentity>,
     /// Marks frames that this server makes itself in encrypted tracks.
     pub(crate) sif_trailer: Vec<u8>,
     /// The room.
@@ -83,6 +87,8 @@ pub(crate) struct Hall {
     reports: Reports,
     /// Whether they know that it has begun.
     is_started: AtomicBool,
+    /// Whether another node tells webhooks of the room.
+    is_followed: AtomicBool,
     /// The calls of participants by the services.
     pub(crate) calls: Calls,
     options: Mutex<RoomOptions>,
@@ -101,6 +107,8 @@ pub(crate) struct Hall {
     departed: Mutex<Departed>,
     /// The participants without a client of this door that webhooks know of.
     others: Mutex<Others>,
+    /// The sessions that cannot join any more.
+    barred: Mutex<Barred>,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -136,8 +144,7 @@ impl Hall {
         } = setup;
         Hall {
             name: name.to_owned(),
-            sid: IdKind::Room.random(),
-            created_ms: now_ms(),
+            identity: Mutex::new(RoomIdentity::new()),
             sif_trailer: rand::random::<[u8; 16]>().to_vec(),
             room,
             rooms,
@@ -145,6 +152,7 @@ impl Hall {
             refusals,
             reports,
             is_started: AtomicBool::new(false),
+            is_followed: AtomicBool::new(false),
             calls: Calls::default(),
             options: Mutex::new(options),
             has_numbers,
@@ -155,7 +163,13 @@ impl Hall {
             batch: Mutex::default(),
             departed: Mutex::default(),
             others: Mutex::default(),
+            barred: Mutex::default(),
         }
+    }
+
+    /// Returns the other nodes of the cluster, if there is one.
+    pub(crate) fn others(&self) -> Option<&Arc<dyn OtherNodes>> {
+        self.rooms.others()
     }
 
     /// Notes that somebody has joined.
@@ -190,10 +204,7 @@ impl Hall {
 
     /// Returns the id in the room of the participant with this identity.
     pub(crate) fn id_of(&self, identity: &str) -> PersonId {
-        match self.has_numbers {
-            true => numbered(identity).into(),
-            false => identity.into(),
-        }
+        person_id(identity, self.has_numbers)
     }
 
     /// Locks what is known of the participants.
@@ -271,21 +282,31 @@ impl Hall {
         (!participants.is_empty()).then(|| frame_of(participants))
     }
 
-    /// Sets the metadata of the room, and tells the clients of this door. Returns the description.
-    pub(crate) fn set_metadata(&self, metadata: String) -> livekit_protocol::Room {
+    /// Changes the metadata of the room at all nodes. Returns the description.
+    pub(crate) fn change_metadata(&self, metadata: String) -> livekit_protocol::Room {
         self.options().metadata = metadata;
-        let room = {
-            let state = self.room.lock();
-            self.info(&state)
-        };
-        let update = RoomUpdate {
-            room: Some(room.clone()),
-        };
-        let frame = Arc::new(Frame::new(signal_response::Message::RoomUpdate(update)));
-        for member in self.people().members() {
-            member.out.send(&frame);
+        self.metadata_is_known();
+        self.options_changed();
+        self.send_room()
+    }
+
+    /// Takes the metadata of the room that another node has changed.
+    pub(super) fn set_metadata(&self, metadata: String) {
+        let before = std::mem::replace(&mut self.options().metadata, metadata.clone());
+        self.metadata_is_known();
+        if before != metadata {
+            self.note_room();
+            self.send_room();
         }
-        room
+    }
+
+    /// Takes what a request for a room that exists may change.
+    pub(crate) fn update_options(&self, request: &CreateRoomRequest) {
+        let before = self.options().clone();
+        self.options().update(request);
+        if before != *self.options() {
+            self.options_changed();
+        }
     }
 
     /// Tells all clients of this door about a participant, itself included.
@@ -302,6 +323,14 @@ impl Hall {
         if let (Some(member), Some(info)) = (member, people.info(state, id)) {
             member.out.send(&frame_of(vec![info]));
         }
+    }
+}
+
+/// Returns the id in rooms of the participant with this identity.
+pub(crate) fn person_id(identity: &str, has_numbers: bool) -> PersonId {
+    match has_numbers {
+        true => numbered(identity).into(),
+        false => identity.into(),
     }
 }
 

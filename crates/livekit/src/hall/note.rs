@@ -5,16 +5,21 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use livekit_protocol::{ParticipantInfo, SubscriptionPermission, TrackInfo};
+use livekit_protocol::{DataTrackInfo, ParticipantInfo, SubscriptionPermission, TrackInfo};
 use portunus_room::{PersonId, State};
 use prost::Message;
 
 use super::Hall;
+use super::data_track::DataTrack;
+use super::data_tracks::MAX_DATA_TRACKS;
 use super::people::Person;
 use super::track::Track;
 
 /// The longest note with attributes and permissions, in bytes. An item of the cluster has to hold it.
 const LONGEST: usize = 24 << 10;
+
+/// The most data tracks of other nodes that a participant receives.
+const MAX_RECEIVED: usize = 256;
 
 /// The description of a participant at another node.
 #[derive(Clone, PartialEq, Message)]
@@ -24,6 +29,9 @@ pub(super) struct Note {
     /// Who may subscribe to its tracks.
     #[prost(message, optional, tag = "2")]
     sharing: Option<SubscriptionPermission>,
+    /// The data tracks of other nodes that it receives.
+    #[prost(string, repeated, tag = "3")]
+    receives: Vec<String>,
 }
 
 impl Note {
@@ -35,8 +43,8 @@ impl Note {
         (!info.sid.is_empty() && !info.identity.is_empty()).then_some(note)
     }
 
-    /// Returns the note about a participant of this door.
-    fn of(person: &Person, identity: &str) -> String {
+    /// Returns the note about a participant of this node.
+    fn of(person: &Person, identity: &str, receives: Vec<String>) -> String {
         let tracks = person.tracks.iter().filter(|track| track.mid.is_some());
         let info = ParticipantInfo {
             sid: person.sid.clone(),
@@ -49,12 +57,19 @@ impl Note {
             client_protocol: person.client_protocol,
             capabilities: person.capabilities.clone(),
             tracks: tracks.map(|track| track.info(None)).collect(),
+            data_tracks: person
+                .data_tracks
+                .iter()
+                .map(|it| it.info.clone())
+                .collect(),
             ..ParticipantInfo::default()
         };
         let mut note = Note {
             info: Some(info),
             sharing: person.sharing.clone(),
+            receives,
         };
+        note.receives.truncate(MAX_RECEIVED);
         if note.encoded_len() > LONGEST {
             if let Some(info) = &mut note.info {
                 info.attributes.clear();
@@ -62,13 +77,24 @@ impl Note {
             // Without the list nobody at other nodes may subscribe.
             note.sharing = note.sharing.map(|_| SubscriptionPermission::default());
         }
+        if note.encoded_len() > LONGEST {
+            if let Some(info) = &mut note.info {
+                info.data_tracks.clear();
+            }
+        }
         STANDARD.encode(note.encode_to_vec())
     }
 
     /// Takes what is known of a participant of another node.
     pub(super) fn apply(self, person: &mut Person) {
-        let Some(info) = self.info else { return };
+        let Some(mut info) = self.info else { return };
         person.sharing = self.sharing;
+        person.receives = self.receives;
+        person.receives.truncate(MAX_RECEIVED);
+        let before = std::mem::take(&mut person.data_tracks);
+        let data_tracks = std::mem::take(&mut info.data_tracks).into_iter();
+        let data_tracks = data_tracks.take(MAX_DATA_TRACKS);
+        person.data_tracks = data_tracks.map(|info| received(info, &before)).collect();
         person.state = info.state();
         person.kind = info.kind();
         person.sid = info.sid;
@@ -80,6 +106,15 @@ impl Note {
         person.permission = info.permission.unwrap_or_default();
         let tracks = info.tracks.iter().map(|track| told(track, &person.tracks));
         person.tracks = tracks.collect();
+    }
+}
+
+/// Returns a data track of a participant at another node, with those who receive it already.
+fn received(info: DataTrackInfo, known: &[DataTrack]) -> DataTrack {
+    let before = known.iter().find(|it| it.info.sid == info.sid);
+    DataTrack {
+        receivers: before.map(|it| it.receivers.clone()).unwrap_or_default(),
+        info,
     }
 }
 
@@ -108,10 +143,18 @@ impl Hall {
         if self.rooms.others().is_none() {
             return;
         }
+        if state.person(id).is_none_or(|person| person.is_elsewhere()) {
+            return;
+        }
         let note = {
             let people = self.people();
-            let person = people.get(id).filter(|person| person.member.is_some());
-            person.map(|person| Note::of(person, &people.identity(id)))
+            let person = people.get(id);
+            let person = person.filter(|it| it.member.is_some() || it.identity.is_some());
+            person.map(|person| {
+                let member = person.member.as_ref();
+                let receives = member.map(|member| people.far_data_of(member));
+                Note::of(person, &people.identity(id), receives.unwrap_or_default())
+            })
         };
         if let Some(note) = note {
             state.set_note(id, Some(Arc::from(note)));
@@ -124,7 +167,7 @@ impl Hall {
             return;
         }
         let mut state = self.room.lock();
-        let ids: Vec<PersonId> = self.people().members().map(|it| it.id.clone()).collect();
+        let ids = self.people().described(&state);
         for id in ids {
             self.note(&mut state, &id);
         }

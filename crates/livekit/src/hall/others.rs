@@ -25,6 +25,8 @@ pub(super) struct Others(HashMap<PersonId, Other>);
 struct Other {
     info: ParticipantInfo,
     tracks: Vec<TrackInfo>,
+    /// Whether this door at its node tells webhooks of it.
+    is_told_there: bool,
 }
 
 /// Reports the participants without a client of this door until the room has ended.
@@ -84,39 +86,49 @@ impl Hall {
             if let Some(former) = former {
                 self.report_other_gone(&state, former);
             }
-            let other = self.report_other(&state, before, info);
+            let person = state.person(&id);
+            let is_told_there = person.is_some_and(|it| it.is_elsewhere() && it.note().is_some());
+            let other = self.report_other(&state, before, (info, is_told_there));
             others.0.insert(id, other);
         }
         self.people().forget_others(&state);
     }
 
-    fn report_other(&self, state: &State, before: Option<Other>, info: ParticipantInfo) -> Other {
+    fn report_other(
+        &self,
+        state: &State,
+        before: Option<Other>,
+        (info, is_noted): (ParticipantInfo, bool),
+    ) -> Other {
         let room = self.info(state);
+        let is_told_there = before.as_ref().map_or(is_noted, |it| it.is_told_there);
+        let send = |happening: Happening| self.report_of(happening, is_told_there);
         let known = match before {
             Some(before) => before.tracks,
             None => {
                 self.reports
                     .participant(JobType::JtParticipant, &room, &info);
                 let joined = Happening::Joined(room.clone(), info.clone());
-                self.reports.send(joined);
+                send(joined);
                 Vec::new()
             }
         };
         let is_in = |all: &[TrackInfo], track: &TrackInfo| all.iter().any(|it| it.sid == track.sid);
         for track in known.iter().filter(|track| !is_in(&info.tracks, track)) {
             let ended = Happening::Unpublished(room.clone(), info.clone(), track.clone());
-            self.reports.send(ended);
+            send(ended);
         }
         if known.is_empty() && !info.tracks.is_empty() {
             self.reports.participant(JobType::JtPublisher, &room, &info);
         }
         for track in info.tracks.iter().filter(|track| !is_in(&known, track)) {
             let new = Happening::Published(room.clone(), info.clone(), track.clone());
-            self.reports.send(new);
+            send(new);
         }
         Other {
             tracks: info.tracks.clone(),
             info,
+            is_told_there,
         }
     }
 
@@ -127,8 +139,15 @@ impl Hall {
         info.tracks.clear();
         for track in other.tracks {
             let ended = Happening::Unpublished(room.clone(), info.clone(), track);
-            self.reports.send(ended);
+            self.report_of(ended, other.is_told_there);
         }
-        self.reports.send(Happening::Left(room, info));
+        self.report_of(Happening::Left(room, info), other.is_told_there);
+    }
+
+    fn report_of(&self, happening: Happening, is_told_there: bool) {
+        match is_told_there {
+            true => self.reports.send_far(&happening),
+            false => self.reports.send(happening),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use livekit_protocol::signal_response;
+use livekit_protocol::{DisconnectReason, LeaveRequest, leave_request, signal_response};
 use tokio::sync::mpsc;
 
 use crate::frame::Frame;
@@ -88,4 +88,17 @@ impl Out {
     fn current(&self) -> MutexGuard<'_, Current> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the message that ends a connection.
+pub(crate) fn leave(
+    reason: DisconnectReason,
+    action: leave_request::Action,
+) -> signal_response::Message {
+    signal_response::Message::Leave(LeaveRequest {
+        can_reconnect: action != leave_request::Action::Disconnect,
+        reason: reason.into(),
+        action: action.into(),
+        ..LeaveRequest::default()
+    })
 }

@@ -12,7 +12,7 @@ use portunus_room::{PersonId, Profile, State, Stream};
 use portunus_rtp::Mid;
 use portunus_sdp::Kind;
 
-use super::data_track::DataTrack;
+use super::data_track::{DataTrack, Receiver};
 use super::member::Member;
 use super::note::Note;
 use super::now_ms;
@@ -26,6 +26,8 @@ pub(crate) struct People {
     persons: HashMap<PersonId, Person>,
     /// Those who publish data tracks, or did.
     data_publishers: BTreeSet<PersonId>,
+    /// The nodes that receive data tracks of this one, by the ids of the tracks.
+    data_nodes: HashMap<String, BTreeSet<String>>,
 }
 
 /// A participant.
@@ -61,6 +63,8 @@ pub(crate) struct Person {
     pub(crate) tracks: Vec<Track>,
     /// Its data tracks.
     pub(crate) data_tracks: Vec<DataTrack>,
+    /// The data tracks that it receives, if it is at another node.
+    pub(crate) receives: Vec<String>,
     /// What this door tells of it at another node, if it is there.
     noted: Option<Arc<str>>,
     /// The number of its last change.
@@ -125,6 +129,7 @@ impl Person {
             disconnect_reason: DisconnectReason::UnknownReason,
             tracks: Vec::new(),
             data_tracks: Vec::new(),
+            receives: Vec::new(),
             noted: None,
             version: 0,
             written: None,
@@ -162,7 +167,7 @@ impl Person {
         let known = self.tracks.iter();
         let index = known.into_iter().position(|it| it.mid == Some(stream.mid));
         if index.is_none() && self.member.is_none() {
-            self.tracks.push(Track::foreign(stream, nth));
+            self.tracks.push(Track::foreign(stream, nth, &self.sid));
             return self.tracks.last();
         }
         self.tracks.get(index?)
@@ -209,7 +214,11 @@ impl People {
     fn seen(&mut self, state: &State, id: &PersonId) -> Option<&mut Person> {
         let in_room = state.person(id).filter(|person| !person.is_dummy())?;
         let person = self.persons.entry(id.clone());
-        let person = person.or_insert_with(Person::foreign);
+        let person = person.or_insert_with(|| Person {
+            // It is the same at all nodes.
+            sid: IdKind::Participant.derived((state.name(), id.as_str(), in_room.session())),
+            ..Person::foreign()
+        });
         if person.member.is_none()
             && in_room.is_elsewhere()
             && in_room.note() != person.noted.as_ref()
@@ -236,12 +245,74 @@ impl People {
             let is_changed = known.is_some_and(|known| known.noted.as_ref() != person.note());
             if is_new || is_changed {
                 self.seen(state, id);
+                let person = self.persons.get(id);
+                if person.is_some_and(|person| !person.data_tracks.is_empty()) {
+                    self.data_publishers.insert(id.clone());
+                    if is_new {
+                        changed.push(id.clone());
+                    }
+                }
             }
             if is_changed {
                 changed.push(id.clone());
             }
         }
+        self.find_data_nodes(state);
         changed
+    }
+
+    /// Finds the nodes that receive data tracks.
+    fn find_data_nodes(&mut self, state: &State) {
+        self.data_nodes.clear();
+        let elsewhere = state.people().filter_map(|person| {
+            let node = person.node()?;
+            Some((node, self.persons.get(person.id())?))
+        });
+        for (node, person) in elsewhere {
+            for track in &person.receives {
+                let nodes = self.data_nodes.entry(track.clone()).or_default();
+                nodes.insert(node.to_owned());
+            }
+        }
+    }
+
+    /// Returns the clients of this door that receive a data track of another node.
+    pub(super) fn receivers_of(&self, track: &str) -> Vec<Receiver> {
+        let publishers = self.data_publishers.iter();
+        let publishers = publishers.filter_map(|id| self.persons.get(id));
+        let far = publishers.filter(|person| person.member.is_none());
+        let mut tracks = far.flat_map(|person| &person.data_tracks);
+        let track = tracks.find(|it| it.info.sid == track);
+        track
+            .map(|track| track.receivers.clone())
+            .unwrap_or_default()
+    }
+
+    /// Returns the nodes that receive a data track.
+    pub(super) fn data_nodes(&self, track: &str) -> Option<&BTreeSet<String>> {
+        self.data_nodes.get(track)
+    }
+
+    /// Returns the data tracks of other nodes that a client of this door receives.
+    pub(super) fn far_data_of(&self, member: &Arc<Member>) -> Vec<String> {
+        let publishers = self.data_publishers.iter();
+        let publishers = publishers.filter_map(|id| self.persons.get(id));
+        let far = publishers.filter(|person| person.member.is_none());
+        let tracks = far.flat_map(|person| &person.data_tracks);
+        let own = tracks.filter(|track| {
+            let mut receivers = track.receivers.iter();
+            receivers.any(|it| Arc::ptr_eq(&it.member, member))
+        });
+        own.map(|track| track.info.sid.clone()).collect()
+    }
+
+    /// Returns those at this node whom this door describes to others: its clients and guests.
+    pub(super) fn described(&self, state: &State) -> Vec<PersonId> {
+        let own = self.persons.iter().filter(|(id, person)| {
+            let is_far = state.person(id).is_none_or(|it| it.is_elsewhere());
+            (person.member.is_some() || person.identity.is_some()) && !is_far
+        });
+        own.map(|(id, _)| id.clone()).collect()
     }
 
     /// Returns the identity of a participant.

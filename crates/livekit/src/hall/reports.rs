@@ -27,6 +27,11 @@ impl Reports {
         self.webhooks.send(happening);
     }
 
+    /// The same about somebody at another node, which tells webhooks itself.
+    pub(super) fn send_far(&self, happening: &Happening) {
+        self.egresses.happened(happening);
+    }
+
     /// Dispatches agents for a participant.
     pub(super) fn participant(&self, kind: JobType, room: &Room, of: &ParticipantInfo) {
         self.agents.participant(kind, room, of);
@@ -46,7 +51,19 @@ impl Hall {
             self.reports.agents.room_started(&room, &agents);
             let egress = self.options().egress.clone();
             self.reports.egresses.room_started(&room, egress);
-            self.reports.send(Happening::RoomStarted(room));
+            self.report_room(Happening::RoomStarted(room));
+        }
+    }
+
+    /// Notes that the home of the room, another node, tells webhooks of the room.
+    pub(crate) fn is_followed(&self) {
+        self.is_followed.store(true, Ordering::Release);
+    }
+
+    fn report_room(&self, happening: Happening) {
+        match self.is_followed.load(Ordering::Acquire) {
+            true => self.reports.send_far(&happening),
+            false => self.reports.send(happening),
         }
     }
 
@@ -55,7 +72,7 @@ impl Hall {
         if self.is_started.swap(false, Ordering::AcqRel) {
             self.reports.agents.room_finished(&self.name);
             let room = self.info(&self.room.lock());
-            self.reports.send(Happening::RoomFinished(room, reason));
+            self.report_room(Happening::RoomFinished(room, reason));
         }
     }
 

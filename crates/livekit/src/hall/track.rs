@@ -101,8 +101,8 @@ impl Track {
     }
 
     /// Returns a track of a publisher of another door, which describes it no further.
-    /// `nth` counts the streams of its kind.
-    pub(crate) fn foreign(stream: &Stream, nth: usize) -> Self {
+    /// `nth` counts the streams of its kind. The id follows from that of the publisher's session.
+    pub(crate) fn foreign(stream: &Stream, nth: usize, publisher: &str) -> Self {
         let (kind, source) = match (stream.kind, nth) {
             (Kind::Audio, 0) => (TrackType::Audio, TrackSource::Microphone),
             (Kind::Audio, _) => (TrackType::Audio, TrackSource::ScreenShareAudio),
@@ -116,6 +116,7 @@ impl Track {
             ..AddTrackRequest::default()
         };
         Track {
+            sid: IdKind::Track.derived((publisher, stream.mid.as_str())),
             mid: Some(stream.mid),
             ..Track::new(request)
         }

@@ -340,7 +340,7 @@ impl Ingresses {
                 return;
             }
             state.set_status(Status::EndpointPublishing);
-            state.room_id.clone_from(&hall.sid);
+            state.room_id = hall.sid();
             let of = |kind| tracks.iter().find(|track| track.r#type() == kind);
             state.audio = of(lk::TrackType::Audio).map(|track| lk::InputAudioState {
                 mime_type: track.mime_type.clone(),

@@ -65,6 +65,31 @@ impl Code {
         }
     }
 
+    /// All kinds.
+    const ALL: [Self; 16] = [
+        Code::Aborted,
+        Code::AlreadyExists,
+        Code::BadRoute,
+        Code::Canceled,
+        Code::DeadlineExceeded,
+        Code::FailedPrecondition,
+        Code::Internal,
+        Code::InvalidArgument,
+        Code::Malformed,
+        Code::NotFound,
+        Code::PermissionDenied,
+        Code::ResourceExhausted,
+        Code::Unauthenticated,
+        Code::Unavailable,
+        Code::Unimplemented,
+        Code::Unknown,
+    ];
+
+    /// Returns the kind with this name on the wire.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Code::ALL.into_iter().find(|code| code.name() == name)
+    }
+
     /// Returns the HTTP status.
     pub const fn status(self) -> u16 {
         match self {

@@ -9,18 +9,17 @@ use livekit_protocol::{
     server_info,
 };
 use portunus_core::{Gateway, Purse, Requester};
-use portunus_room::{Join, PersonId, Profile, Refusal, SubscriberJoin, TalkSettings};
+use portunus_room::{Join, Profile, Refusal, SubscriberJoin, TalkSettings};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::data_tracks::DataWishes;
 use super::quality::{MEASURING, Wanted};
 use super::wishes::Wishes;
-use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session, leave};
+use super::{CONNECT_LIMIT, EVENTS, INPUTS, Peer, Permissions, Session};
 use crate::config::LiveKitConfig;
 use crate::frame::Frame;
-use crate::hall::{Event, Hall, Input, Member, Person, Reception, Role, Wire, codecs};
-use crate::ids::IdKind;
+use crate::hall::{Event, Hall, Input, Member, Person, Reception, Role, Wire, codecs, farewell};
 use crate::join_parameters::JoinParameters;
 use crate::link::{Link, LinkError};
 use crate::plugin::LiveKitPlugin;
@@ -48,6 +47,8 @@ pub(crate) struct Joining<'a> {
     pub(crate) plugin: &'a LiveKitPlugin,
     pub(crate) hall: Arc<Hall>,
     pub(crate) identity: String,
+    /// The id of its session.
+    pub(crate) sid: String,
     pub(crate) claims: Grants,
     /// Makes tokens for reconnects.
     pub(crate) token: Renewal,
@@ -65,6 +66,9 @@ pub(crate) enum JoinError {
     /// The room refuses it.
     #[error(transparent)]
     Room(#[from] Refusal),
+    /// Another client has its identity meanwhile.
+    #[error("another client has the identity")]
+    Replaced,
 }
 
 /// A client that has joined.
@@ -82,8 +86,7 @@ impl Joining<'_> {
     pub(crate) async fn join(self) -> Result<Joined, JoinError> {
         let (events, happening) = mpsc::channel(EVENTS);
         let (inputs, requests) = mpsc::channel(INPUTS);
-        let sid = IdKind::Participant.random();
-        let (identity, hall) = (self.identity.clone(), self.hall.clone());
+        let (identity, sid, hall) = (self.identity.clone(), self.sid.clone(), self.hall.clone());
         let reception = self.reception();
         let member = Member::new(identity, sid, hall, reception, events, inputs.clone());
         let member = Arc::new(member);
@@ -127,9 +130,19 @@ impl Joining<'_> {
             breaks: None,
             ended: None,
         };
-        self.enter(&mut session)?;
         let purse = self.gateway.memory().purse(self.requester.address());
-        tokio::spawn(session.begin(self.parameters, requests, happening));
+        match self.enter(&mut session) {
+            Ok(()) => drop(tokio::spawn(session.begin(
+                self.parameters,
+                requests,
+                happening,
+            ))),
+            Err(JoinError::Replaced) => {
+                member.out.message(farewell());
+                member.out.close();
+            }
+            Err(error) => return Err(error),
+        }
         Ok(Joined {
             wire,
             inputs,
@@ -160,7 +173,13 @@ impl Joining<'_> {
         if state.is_destroyed() {
             return Err(Refusal::NotInRoom.into());
         }
-        self.replace(&mut state, id);
+        if hall.is_barred(&session.member.sid) {
+            return Err(JoinError::Replaced);
+        }
+        hall.replace(&mut state, id);
+        // Its node ends that session.
+        state.yield_id(id);
+        state.take_claim(id, &session.member.sid);
         let mut person = Person::new(session.member.clone());
         person.kind = self.permissions.kind;
         person.permission = self.permissions.permission.clone();
@@ -220,38 +239,6 @@ impl Joining<'_> {
             state.take_subscriber(session.publisher.clone())?;
         }
         Ok(())
-    }
-
-    /// Ends a former session of the same identity.
-    fn replace(&self, state: &mut portunus_room::State, id: &PersonId) {
-        let member = {
-            let mut people = self.hall.people();
-            let person = people.get_mut(id);
-            person.and_then(|person| {
-                person.disconnect_reason = DisconnectReason::DuplicateIdentity;
-                person.member.clone()
-            })
-        };
-        let Some(member) = member else {
-            if state.person(id).is_some_and(|it| it.is_elsewhere()) {
-                // It is there, and its node ends the session.
-                let _ = state.kick(id, None);
-            }
-            return;
-        };
-        let reason = DisconnectReason::DuplicateIdentity;
-        let message = leave(reason, livekit_protocol::leave_request::Action::Disconnect);
-        member.out.message(message);
-        member.out.close();
-        for role in [Role::Subscriber, Role::Publisher] {
-            if let Some(key) = member.key(role) {
-                state.leave_subscriber(key);
-            }
-        }
-        if let Some(key) = member.key(Role::Publisher) {
-            state.gone(id, key);
-        }
-        member.happens(Event::End(reason));
     }
 
     fn joined(&self, state: &portunus_room::State, session: &Session) -> Frame {

@@ -158,20 +158,18 @@ impl Session {
         let mut publishers = people.data_publishers();
         publishers.retain(|id| *id != self.member.id);
         for id in publishers {
-            let person = people.get_mut(&id);
-            let Some((person, publisher)) = person.and_then(|it| {
-                let member = it.member.clone()?;
-                Some((it, member))
-            }) else {
+            let publisher = people.identity(&id);
+            let Some(person) = people.get_mut(&id) else {
                 continue;
             };
+            let session = person.sid.clone();
             for track in &mut person.data_tracks {
                 let sid = track.info.sid.clone();
                 let wanted = can_subscribe && self.data.wants(&sid);
                 let received = track.receivers.iter().position(own);
                 let published = || PublishedDataTrack {
-                    publisher_identity: publisher.identity.clone(),
-                    publisher_sid: publisher.sid.clone(),
+                    publisher_identity: publisher.clone(),
+                    publisher_sid: session.clone(),
                     track_sid: sid.clone(),
                 };
                 match (
@@ -210,6 +208,10 @@ impl Session {
         }
         drop(people);
         is_changed |= handles.len() != self.data.received;
+        if is_changed && hall.others().is_some() {
+            // The nodes of the publishers have to know.
+            hall.note(&mut hall.room.lock(), &self.member.id);
+        }
         let is_any = !handles.is_empty() || self.data.received > 0;
         self.data.received = handles.len();
         if is_changed && is_any {

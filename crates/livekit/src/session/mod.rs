@@ -25,8 +25,8 @@ use portunus_sdp::{CodecName, Kind};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+pub(crate) use crate::hall::leave;
 pub(crate) use admission::{JoinError, Joined, Joining, server_info};
-pub(crate) use peer::leave;
 pub(crate) use permissions::Permissions;
 
 use crate::hall::{Event, Input, Member, Move, Role, now_ms};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use livekit_protocol::{
-    DisconnectReason, LeaveRequest, MuteTrackRequest, leave_request, participant_info,
-    signal_response,
+    DisconnectReason, MuteTrackRequest, leave_request, participant_info, signal_response,
 };
 use portunus_core::{Handle, JsepError};
 use portunus_media::PeerId;
@@ -19,7 +18,7 @@ use portunus_sdp::{Description, LocalJsep, Msid};
 use serde_json::{Value, json};
 
 use crate::frame::Frame;
-use crate::hall::{Event, Member};
+use crate::hall::{Event, Member, leave};
 
 /// A PeerConnection of a participant.
 #[derive(Debug)]
@@ -228,19 +227,6 @@ impl Peer {
         self.member.out.close();
         self.member.happens(Event::End(reason));
     }
-}
-
-/// Returns the message that ends a connection.
-pub(crate) fn leave(
-    reason: DisconnectReason,
-    action: leave_request::Action,
-) -> signal_response::Message {
-    signal_response::Message::Leave(LeaveRequest {
-        can_reconnect: action != leave_request::Action::Disconnect,
-        reason: reason.into(),
-        action: action.into(),
-        ..LeaveRequest::default()
-    })
 }
 
 fn refused(error: JsepError) -> Refusal {

@@ -17,6 +17,7 @@ use super::quality::unbalance;
 use super::subscriptions::send_subscribed;
 use super::{Session, kind_of, leave};
 use crate::hall::{Person, Role, Track, codec_of};
+use crate::limits::MAX_PUBLISHERS;
 use crate::refusals::BadInput;
 
 /// The most announced tracks that are not offered yet.
@@ -145,9 +146,18 @@ impl Session {
             return;
         };
         let hall = self.member.hall.clone();
+        let has_place = match self.needs_place() {
+            true => hall.ask_place(&self.member.identity).await,
+            false => None,
+        };
+        if has_place == Some(false) {
+            tracing::debug!("the home of the room has no place for a publisher");
+            self.mismatch();
+            return;
+        }
         let mut state = hall.room.lock();
         let codecs = state.settings().codecs.video.clone();
-        let configure = {
+        let mut configure = {
             let mut people = hall.people();
             let Some(person) = people.get_mut(&self.member.id) else {
                 return;
@@ -155,6 +165,7 @@ impl Session {
             self.unbound = bind(person, &described.jsep.description.media);
             configure(person, &mut described.jsep, &codecs)
         };
+        configure.has_place = has_place == Some(true);
         let Some(key) = self.member.key(Role::Publisher) else {
             return;
         };
@@ -198,6 +209,23 @@ impl Session {
                 self.mismatch();
             }
         }
+    }
+
+    /// Returns whether the client begins to publish in a room with few places, so that the home has
+    /// to give it one.
+    fn needs_place(&self) -> bool {
+        let hall = &self.member.hall;
+        if hall.others().is_none() {
+            return false;
+        }
+        let state = hall.room.lock();
+        let is_limited = state.settings().publishers < MAX_PUBLISHERS;
+        let publishes = || {
+            let people = hall.people();
+            let person = people.get(&self.member.id);
+            person.is_some_and(|person| !person.tracks.is_empty())
+        };
+        is_limited && state.publication(&self.member.id).is_none() && publishes()
     }
 
     fn has_encrypted_track(&self) -> bool {

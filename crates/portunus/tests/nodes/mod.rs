@@ -5,6 +5,7 @@ pub mod bus;
 pub mod callers;
 pub mod events;
 pub mod guests;
+pub mod livekit;
 pub mod writers;
 
 use std::net::{IpAddr, Ipv4Addr};

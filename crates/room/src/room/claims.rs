@@ -14,6 +14,17 @@ const VALID: Duration = Duration::from_secs(3);
 /// The limit of claims of a room. Further clients are refused until some have ended.
 const MOST: usize = 10_000;
 
+/// The reason why a client cannot join in the place of another one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimRefusal {
+    /// The room has as many participants as it may have.
+    #[error("the room is full")]
+    Full,
+    /// The room refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
 /// The claims of other nodes.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
@@ -25,9 +36,21 @@ pub(super) struct Claims {
 /// The claim of a node.
 #[derive(Debug)]
 struct Claim {
+    /// Empty for the home itself.
     node: String,
     until: Instant,
     has_place: bool,
+    /// The session of a client that others may replace.
+    session: Option<String>,
+}
+
+/// A client at a node that is about to join, and that another one replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Displaced {
+    /// The node.
+    pub node: String,
+    /// The client's session, as its door calls it.
+    pub session: String,
 }
 
 impl Claims {
@@ -62,6 +85,15 @@ impl Claims {
         self.connecting.remove(id);
     }
 
+    /// Returns how many of the claimed ids nobody has yet, without `except`.
+    fn joining(&self, present: impl Fn(&PersonId) -> bool, except: &PersonId) -> usize {
+        let now = Instant::now();
+        let valid = self.by_id.iter().filter(|(_, claim)| now < claim.until);
+        valid
+            .filter(|(id, _)| *id != except && !present(id))
+            .count()
+    }
+
     fn add(&mut self, id: &PersonId, node: &str, has_place: bool) -> Result<(), Refusal> {
         let now = Instant::now();
         if self.by_id.len() >= MOST {
@@ -74,6 +106,7 @@ impl Claims {
             node: node.to_owned(),
             until: now + VALID,
             has_place,
+            session: None,
         };
         self.by_id.insert(id.clone(), claim);
         Ok(())
@@ -97,6 +130,56 @@ impl State {
             self.check_places(Some(id))?;
         }
         self.claims.add(id, node, publishes)
+    }
+
+    /// At the home of the room: lets a client join as `id` in the place of any other that is about to
+    /// join. `node` is empty for a client of the home. `limit` is the most participants.
+    ///
+    /// A participant that has the id already is left to the door. The client claims no place among
+    /// the publishers.
+    pub fn claim_over(
+        &mut self,
+        id: &PersonId,
+        (node, session): (&str, &str),
+        limit: Option<usize>,
+    ) -> Result<Option<Displaced>, ClaimRefusal> {
+        let now = Instant::now();
+        let claim = self.claims.by_id.get(id);
+        let before = claim.filter(|claim| now < claim.until && claim.node != node);
+        let displaced = match before {
+            Some(Claim {
+                session: Some(session),
+                node,
+                ..
+            }) => Some(Displaced {
+                node: node.clone(),
+                session: session.clone(),
+            }),
+            Some(Claim { session: None, .. }) => {
+                return Err(Refusal::IdExists(id.to_string()).into());
+            }
+            None => None,
+        };
+        let present = |id: &PersonId| self.roster.get(id).is_some();
+        let people = self.roster.iter().filter(|person| !person.is_dummy());
+        let taken = people.filter(|person| person.id() != id).count();
+        let taken = taken.saturating_add(self.claims.joining(present, id));
+        if limit.is_some_and(|limit| taken >= limit) {
+            return Err(ClaimRefusal::Full);
+        }
+        self.claims.add(id, node, false)?;
+        if let Some(claim) = self.claims.by_id.get_mut(id) {
+            claim.session = Some(session.to_owned());
+        }
+        Ok(displaced)
+    }
+
+    /// Ends the claim of a client of this node, which joins now.
+    pub fn take_claim(&mut self, id: &PersonId, session: &str) {
+        let claim = self.claims.by_id.get(id);
+        if claim.is_some_and(|it| it.node.is_empty() && it.session.as_deref() == Some(session)) {
+            self.claims.by_id.remove(id);
+        }
     }
 
     /// At the home of the room: lets a participant at another node begin to publish.

@@ -34,9 +34,11 @@ use crate::{ConnectionId, Dummy, PersonId, Refusal, RoomSettings, Stream};
 
 pub use admissions::Join;
 use claims::Claims;
+pub use claims::{ClaimRefusal, Displaced};
 use client::Clients;
 pub use client::{Client, Told, Watcher};
 pub use publications::Configured;
+pub use relayed::FarOrigin;
 pub use remote::{NewRemote, hear};
 pub use subscriptions::{Outcome, Switched};
 pub use taps::Taps;
@@ -81,6 +83,8 @@ pub struct State {
     changes: watch::Sender<()>,
     /// The participants at other nodes whose data channels somebody here receives.
     wanted_data: BTreeSet<PersonId>,
+    /// What a door tells the same door at other nodes about the room.
+    note: Option<Arc<str>>,
 }
 
 impl Room {
@@ -100,6 +104,7 @@ impl Room {
             watcher: setup.watcher,
             changes: watch::Sender::new(()),
             wanted_data: BTreeSet::new(),
+            note: None,
         };
         state.measure_speech();
         Room {

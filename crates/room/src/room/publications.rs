@@ -82,7 +82,7 @@ impl State {
         configure.check_mids(&streams)?;
         // A participant of such a door may only receive by this PeerConnection.
         let publishes = !configure.keeps_data || streams.iter().any(|stream| !stream.disabled);
-        if is_new && publishes && configure.keeps_data {
+        if is_new && publishes && configure.keeps_data && !configure.has_place {
             self.check_places(None)?;
         }
         let connection = person.connection().ok_or(Refusal::NotInRoom)?.clone();

@@ -11,23 +11,34 @@ use crate::publication::{Origin, Relayed, RelayedStream};
 use crate::roster::{MediaSettings, Participant, Party, Permissions, Profile};
 use crate::{Event, Notice, PersonId, Refusal};
 
+/// Where a participant at another node comes from.
+#[derive(Debug, Clone)]
+pub struct FarOrigin<'a> {
+    /// The name of its node.
+    pub node: &'a str,
+    /// The number of its session there ([`Participant::session`]). Earlier versions tell none.
+    pub session: Option<u64>,
+    /// What its door there tells the same door here.
+    pub note: Option<Arc<str>>,
+}
+
 impl State {
     /// Adds a participant whose client is at another node, under an id that is free. It publishes
-    /// nothing yet. `node` is the name of that node, and `note` what its door there tells the same door
-    /// here.
+    /// nothing yet.
     pub fn join_elsewhere(
         &mut self,
         id: &PersonId,
         profile: Profile,
         permissions: Permissions,
-        (node, note): (&str, Option<Arc<str>>),
+        from: FarOrigin<'_>,
     ) -> Result<(), Refusal> {
         self.send_news();
         self.roster.check_free(id)?;
-        let mut person = Participant::new(id.clone(), Party::Elsewhere(node.into()));
+        let mut person = Participant::new(id.clone(), Party::Elsewhere(from.node.into()));
         person.profile = profile;
         person.permissions = permissions;
-        person.note = note;
+        person.note = from.note;
+        person.session = from.session.unwrap_or(person.session);
         // It is recorded at its node.
         person.settings = MediaSettings::default();
         self.roster.add(person);
@@ -88,6 +99,27 @@ impl State {
         if let Some(profile) = &renamed {
             self.send_to_others(id, Notice::Renamed { id, profile });
         }
+    }
+
+    /// Sets what the door that has made the room, or uses it, tells the same door at other nodes.
+    pub fn set_room_note(&mut self, note: Option<Arc<str>>) {
+        if self.note != note {
+            self.note = note;
+            self.changes.send_replace(());
+        }
+    }
+
+    /// Returns what the door tells the same door at other nodes about the room.
+    pub const fn room_note(&self) -> Option<&Arc<str>> {
+        self.note.as_ref()
+    }
+
+    /// Returns how many participants publish, here and at other nodes.
+    pub fn publisher_count(&self) -> usize {
+        let people = self.roster.iter().map(Participant::id);
+        people
+            .filter(|id| self.publications.up(id).is_some())
+            .count()
     }
 
     /// Sets what the door of a participant tells the same door at other nodes.

@@ -12,6 +12,8 @@ use crate::{Connection, ConnectionId, PersonId};
 pub struct Participant {
     id: PersonId,
     pub(super) private_id: u32,
+    /// Tells it from a former or later participant with the same id, at all nodes of a cluster.
+    pub(crate) session: u64,
     party: Party,
     /// Its name and metadata.
     pub profile: Profile,
@@ -80,6 +82,7 @@ impl Participant {
         Participant {
             id,
             private_id: 0,
+            session: rand::random(),
             party,
             profile: Profile::default(),
             permissions: Permissions::ALL,
@@ -96,6 +99,11 @@ impl Participant {
     /// Returns the secret number by which subscriptions name it as their owner.
     pub const fn private_id(&self) -> u32 {
         self.private_id
+    }
+
+    /// Returns a number that no other participant has, which is the same at all nodes of a cluster.
+    pub const fn session(&self) -> u64 {
+        self.session
     }
 
     /// Returns what its door tells the same door at other nodes about it.
@@ -124,6 +132,14 @@ impl Participant {
     /// Returns whether its client is at another node of the cluster.
     pub const fn is_elsewhere(&self) -> bool {
         matches!(self.party, Party::Elsewhere(_))
+    }
+
+    /// Returns the node of the cluster that its client is at, if that is another one.
+    pub fn node(&self) -> Option<&str> {
+        match &self.party {
+            Party::Elsewhere(node) => Some(node),
+            Party::Client(_) | Party::Remote | Party::Dummy => None,
+        }
     }
 
     /// Returns whether its client is at this node of the cluster.

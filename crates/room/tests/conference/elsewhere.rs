@@ -6,7 +6,8 @@ use std::sync::Arc;
 use portunus_media::{Demand, NodeLinkKey, NodeLinkOptions, SourceRef};
 use portunus_relay::{Event, FarNode, FarNodeId, FarNodeOptions, Message, Offer, Relays};
 use portunus_room::{
-    Permissions, PersonId, Profile, Refusal, Relayed, RelayedStream, RoomSettings, Stream,
+    ClaimRefusal, Displaced, FarOrigin, Permissions, PersonId, Profile, Refusal, Relayed,
+    RelayedStream, RoomSettings, Stream,
 };
 use portunus_sdp::Kind;
 
@@ -81,11 +82,20 @@ async fn two_nodes() -> (Node, Node, Vec<Offer>) {
     let (media, _hears) = Relayed::new(there.world.media.clone(), Arc::new(there.far.clone()));
     let id: PersonId = "p0".into();
     let mut state = there.world.state();
-    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL, ("b", None));
+    let join = state.join_elsewhere(&id, Profile::default(), Permissions::ALL, at_b());
     join.unwrap();
     state.publish_elsewhere(&id, media, false, streams).unwrap();
     drop(state);
     (near, there, offers)
+}
+
+/// The origin of a participant at node `b`.
+fn at_b() -> FarOrigin<'static> {
+    FarOrigin {
+        node: "b",
+        session: None,
+        note: None,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +223,7 @@ async fn what_another_node_has_claimed_is_given_to_nobody_else() {
     // Who is there, and connects, keeps the place.
     let join = |id: &PersonId| {
         let mut state = world.state();
-        state.join_elsewhere(id, Profile::default(), Permissions::ALL, ("b", None))
+        state.join_elsewhere(id, Profile::default(), Permissions::ALL, at_b())
     };
     join(&bo).unwrap();
     join(&cy).unwrap();
@@ -228,4 +238,34 @@ async fn what_another_node_has_claimed_is_given_to_nobody_else() {
     assert!(world.state().claim(&bo, "c", false).is_err());
     world.state().leave_elsewhere(&cy).unwrap();
     world.publish("al", &al).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_clients_that_join_with_one_id_the_later_one_stays() {
+    let world = World::new(RoomSettings::default());
+    let [bo, cy, dan]: [PersonId; 3] = ["bo".into(), "cy".into(), "dan".into()];
+    let claim = |id: &PersonId, of: (&str, &str), limit: Option<usize>| {
+        world.state().claim_over(id, of, limit)
+    };
+    assert_eq!(claim(&bo, ("b", "1"), None), Ok(None));
+    let displaced = Displaced {
+        node: "b".to_owned(),
+        session: "1".to_owned(),
+    };
+    assert_eq!(claim(&bo, ("c", "2"), None), Ok(Some(displaced)));
+    // The node decides between two of its own.
+    assert_eq!(claim(&bo, ("c", "3"), None), Ok(None));
+    // Those who are about to join count, and who joins again does not count twice.
+    assert_eq!(claim(&cy, ("b", "4"), Some(1)), Err(ClaimRefusal::Full));
+    assert_eq!(claim(&bo, ("c", "5"), Some(1)), Ok(None));
+    assert_eq!(claim(&cy, ("", "6"), Some(2)), Ok(None));
+    world.state().take_claim(&cy, "another");
+    assert!(world.join_with("cy", Permissions::ALL).is_err());
+    world.state().take_claim(&cy, "6");
+    world.join("cy");
+    assert_eq!(claim(&dan, ("b", "7"), Some(2)), Err(ClaimRefusal::Full));
+    // Clients of other doors are not replaced.
+    world.state().claim(&dan, "b", false).unwrap();
+    let taken = ClaimRefusal::Refused(Refusal::IdExists("dan".to_owned()));
+    assert_eq!(claim(&dan, ("c", "8"), None), Err(taken));
 }

@@ -1,7 +1,5 @@
 //! What the cluster and the other nodes say of rooms.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId, Place};
 use portunus_room::{PersonId, State};
@@ -52,6 +50,10 @@ impl Spanning {
                     spanned.at_home(place);
                     self.tell_openers(&key).await;
                 }
+                if self.adopted.contains(&key.name()) {
+                    // The home tells of it, if the node that has made it is gone.
+                    self.look(&key.name()).await;
+                }
             }
             PortEvent::Complete { key } => {
                 self.found(&key).await;
@@ -68,7 +70,14 @@ impl Spanning {
             }
             PortEvent::Message { key, from, body } => self.message(&key, &from, &body).await,
             // Their items are told, and taken back, by themselves.
-            PortEvent::Resumed { node } | PortEvent::Lost { node } => self.questions.lost(&node),
+            PortEvent::Resumed { node } => {
+                self.questions.lost(&node);
+                self.tell_doors_again(&node).await;
+            }
+            PortEvent::Lost { node } => {
+                self.questions.lost(&node);
+                self.door_messages.lost(&node);
+            }
             PortEvent::Linked { node } => {
                 for spanned in self.open.values_mut() {
                     spanned.theirs.linked(&node);
@@ -132,10 +141,17 @@ impl Spanning {
             Some(RoomMessage::Answer { call, answer }) => {
                 self.questions.answered(from, call, answer);
             }
-            Some(RoomMessage::Door { bytes }) => {
-                if let (Some(door), Ok(bytes)) = (self.doors.door(), STANDARD.decode(bytes)) {
-                    door.take(&key.name(), &bytes);
-                }
+            Some(RoomMessage::Door { bytes, numbered }) => {
+                self.take_door(key, from, (&bytes, numbered)).await;
+            }
+            Some(RoomMessage::Confirmed { run, number }) => {
+                self.door_messages.confirmed(from, run, number);
+            }
+            Some(RoomMessage::AskDoor { call, question }) => {
+                self.answer_door(key, from, call, &question);
+            }
+            Some(RoomMessage::AnswerDoor { call, answer }) => {
+                self.questions.answered(from, call, answer);
             }
             Some(RoomMessage::Open) => self.open_for(key, from).await,
             Some(RoomMessage::Opened) => self.opened(key).await,
@@ -160,10 +176,22 @@ impl Spanning {
                 .is_some_and(|person| !person.is_elsewhere())
         };
         match message {
-            RoomMessage::Kick { id } => {
+            RoomMessage::Kick {
+                id,
+                session,
+                replaced,
+            } => {
                 let id = PersonId::from(id);
+                let is_meant = |state: &State| {
+                    let person = state.person(&id).filter(|_| is_ours(state, &id));
+                    person.is_some_and(|it| session.is_none_or(|named| it.session() == named))
+                };
+                let is_there = is_meant(&spanned.room.lock());
+                if let Some(door) = self.doors.door().filter(|_| replaced && is_there) {
+                    door.replaced(&key.name(), &id);
+                }
                 let mut state = spanned.room.lock();
-                if is_ours(&state, &id) {
+                if is_meant(&state) {
                     tracing::info!(%key, %id, node = %from, "cluster: kicked by another node");
                     // It is there.
                     let _ = state.kick(&id, None);

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use portunus_room::{Answered, ClaimError, FarRoom, OtherNodes, Unprepared, Work};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portunus_room::{Answered, ClaimError, FarRoom, OtherNodes, Unprepared, Whom, Work};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
@@ -23,6 +25,8 @@ const QUESTIONS: usize = 400;
 
 /// The messages of doors that wait. More are dropped.
 const MESSAGES: usize = 1_024;
+/// Those of them that may be lost, besides the others.
+const FRAMES: usize = 256;
 /// The messages, and their bytes, after which there is a pause, as a link with 1,000 messages that
 /// wait is reset.
 const BURST: usize = 64;
@@ -41,8 +45,16 @@ pub(crate) enum Command {
         name: String,
         done: oneshot::Sender<Result<(), ClaimError>>,
     },
-    /// Its door tells the same door at other nodes something about a room.
-    Tell { name: String, message: Vec<u8> },
+    /// Its door tells the same door at a node, or at all that have participants, something about a
+    /// room.
+    Tell {
+        name: String,
+        to: Option<String>,
+        message: Vec<u8>,
+        may_be_lost: bool,
+    },
+    /// Its door asks the same door at another node, in base64.
+    AskDoor { ask: Ask, whom: Whom },
     /// It has ended the room of this name for all nodes.
     Destroyed { name: String, permanently: bool },
     /// It has changed the room of this name permanently.
@@ -78,39 +90,84 @@ pub(crate) struct Ask {
 #[derive(Debug)]
 pub(crate) struct Gate {
     commands: mpsc::Sender<Command>,
-    messages: mpsc::Sender<(String, Vec<u8>)>,
+    messages: mpsc::Sender<Message>,
+    /// Those that may be lost.
+    frames: mpsc::Sender<Message>,
     /// Messages of doors that were dropped.
     dropped: AtomicU64,
     listing: Listing,
     questions: Arc<Semaphore>,
+    door_questions: Arc<Semaphore>,
+}
+
+/// A message of a door about the room `name`, for one node or for all.
+#[derive(Debug)]
+struct Message {
+    name: String,
+    to: Option<String>,
+    content: Vec<u8>,
+    may_be_lost: bool,
 }
 
 impl Gate {
     /// Returns the way by these commands. Its task ends with it.
     pub(crate) fn new(commands: mpsc::Sender<Command>, listing: Listing) -> Self {
         let (messages, waiting) = mpsc::channel(MESSAGES);
-        tokio::spawn(pace(waiting, commands.clone()));
+        let (frames, passing) = mpsc::channel(FRAMES);
+        tokio::spawn(pace(waiting, passing, commands.clone()));
         Gate {
             commands,
             messages,
+            frames,
             dropped: AtomicU64::new(0),
             listing,
             questions: Arc::new(Semaphore::new(QUESTIONS)),
+            door_questions: Arc::new(Semaphore::new(QUESTIONS)),
+        }
+    }
+
+    fn pass(&self, queue: &mpsc::Sender<Message>, message: Message) {
+        if queue.try_send(message).is_err() {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed);
+            if dropped.is_multiple_of(1_000) {
+                tracing::warn!(dropped, "cluster: too many messages of a room's door wait");
+            }
         }
     }
 }
 
-/// Passes on messages of doors, with pauses.
-async fn pace(mut waiting: mpsc::Receiver<(String, Vec<u8>)>, commands: mpsc::Sender<Command>) {
+/// Passes on messages of doors, with pauses. Those that may be lost wait for the others.
+async fn pace(
+    mut waiting: mpsc::Receiver<Message>,
+    mut passing: mpsc::Receiver<Message>,
+    commands: mpsc::Sender<Command>,
+) {
     let (mut count, mut bytes) = (0_usize, 0_usize);
-    while let Some((name, message)) = waiting.recv().await {
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = waiting.recv() => next,
+            Some(next) = passing.recv() => Some(next),
+        };
+        let Some(Message {
+            name,
+            to,
+            content,
+            may_be_lost,
+        }) = next
+        else {
+            return;
+        };
         count = count.saturating_add(1);
-        bytes = bytes.saturating_add(message.len());
-        if commands
-            .send(Command::Tell { name, message })
-            .await
-            .is_err()
-        {
+        bytes = bytes.saturating_add(content.len());
+        let message = content;
+        let tell = Command::Tell {
+            name,
+            to,
+            message,
+            may_be_lost,
+        };
+        if commands.send(tell).await.is_err() {
             return;
         }
         if count >= BURST || bytes >= BURST_BYTES {
@@ -169,6 +226,39 @@ impl OtherNodes for Gate {
         })
     }
 
+    fn ask_door(
+        &self,
+        name: &str,
+        whom: Whom,
+        question: Vec<u8>,
+        patience: Duration,
+    ) -> Work<Answered<Vec<u8>>> {
+        let (answer, answered) = oneshot::channel();
+        let asked = Arc::new(OnceLock::new());
+        let ask = Ask {
+            name: name.to_owned(),
+            question: STANDARD.encode(question),
+            answer,
+            asked: asked.clone(),
+        };
+        let (commands, questions) = (self.commands.clone(), self.door_questions.clone());
+        Box::pin(async move {
+            let asking = async {
+                // It is never closed.
+                let _permit = questions.acquire().await.ok()?;
+                commands.send(Command::AskDoor { ask, whom }).await.ok()?;
+                answered.await.ok()
+            };
+            let answer = timeout(patience, asking).await.ok().flatten().flatten();
+            let answer = answer.and_then(|answer| STANDARD.decode(answer).ok());
+            match (answer, asked.get()) {
+                (Some(answer), _) => Answered::Answer(answer),
+                (None, Some(node)) => Answered::Silent(node.clone()),
+                (None, None) => Answered::Here,
+            }
+        })
+    }
+
     fn claim(&self, name: &str) -> Work<Result<(), ClaimError>> {
         if self.listing.has(name) {
             return Box::pin(async { Err(ClaimError::Taken) });
@@ -189,12 +279,27 @@ impl OtherNodes for Gate {
     }
 
     fn tell(&self, name: &str, message: Vec<u8>) {
-        if self.messages.try_send((name.to_owned(), message)).is_err() {
-            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed);
-            if dropped.is_multiple_of(1_000) {
-                tracing::warn!(dropped, "cluster: too many messages of a room's door wait");
-            }
-        }
+        let message = Message {
+            name: name.to_owned(),
+            to: None,
+            content: message,
+            may_be_lost: false,
+        };
+        self.pass(&self.messages, message);
+    }
+
+    fn tell_node(&self, node: &str, name: &str, message: Vec<u8>, may_be_lost: bool) {
+        let message = Message {
+            name: name.to_owned(),
+            to: Some(node.to_owned()),
+            content: message,
+            may_be_lost,
+        };
+        let queue = match may_be_lost {
+            true => &self.frames,
+            false => &self.messages,
+        };
+        self.pass(queue, message);
     }
 
     fn destroyed(&self, name: &str, permanently: bool) {
@@ -212,6 +317,10 @@ impl OtherNodes for Gate {
 
     fn rooms(&self) -> Vec<FarRoom> {
         self.listing.rooms()
+    }
+
+    fn room(&self, name: &str) -> Option<FarRoom> {
+        self.listing.room(name)
     }
 
     fn has(&self, name: &str) -> bool {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portunus_cluster::{HomeKey, NodeId};
-use portunus_room::ClaimError;
+use portunus_room::{ClaimError, Whom};
 use tokio::time::Instant;
 
 use super::Spanning;
@@ -26,7 +26,13 @@ impl Spanning {
                 // The room stays at this node.
                 Err(_) => drop(done.send(Ok(()))),
             },
-            Command::Tell { name, message } => self.tell_doors(&name, &message).await,
+            Command::Tell {
+                name,
+                to,
+                message,
+                may_be_lost,
+            } => self.tell_doors(&name, to, (&message, may_be_lost)).await,
+            Command::AskDoor { ask, whom } => self.ask_door(ask, whom).await,
             Command::Destroyed { name, permanently } => {
                 self.destroy_elsewhere(&name, permanently).await;
             }
@@ -52,6 +58,56 @@ impl Spanning {
         let question = ask.question;
         let message = RoomMessage::Ask { call, question };
         self.send(&node, &key, &message).await;
+    }
+
+    /// Asks a door at another node for a client.
+    async fn ask_door(&mut self, ask: Ask, whom: Whom) {
+        let to = match (self.port.key(&ask.name), whom) {
+            (Ok(key), Whom::Home) => {
+                let home = self.decider(&key, &ask.name).await;
+                // One of an earlier version knows no such questions.
+                home.filter(|it| self.listing.answers(it))
+                    .map(|it| (key, it))
+            }
+            (Ok(key), Whom::Node(node)) => NodeId::new(&node).ok().map(|node| (key, node)),
+            (Err(_), _) => None,
+        };
+        let Some((key, node)) = to else {
+            // The client may be gone.
+            let _ = ask.answer.send(None);
+            return;
+        };
+        // It is set once only.
+        let _ = ask.asked.set(node.as_str().to_owned());
+        if !self.listing.answers(&node) {
+            // It is lost, or its version knows no such questions.
+            return;
+        }
+        let call = self.questions.add(node.clone(), ask.answer);
+        let question = ask.question;
+        self.send(&node, &key, &RoomMessage::AskDoor { call, question })
+            .await;
+    }
+
+    /// Lets a door answer the same door of another node.
+    pub(super) fn answer_door(&self, key: &HomeKey, from: &NodeId, call: u64, question: &str) {
+        let question = STANDARD.decode(question).ok();
+        let answer = question.and_then(|question| {
+            let door = self.doors.door()?;
+            Some(door.answer(&key.name(), from.as_str(), &question))
+        });
+        let (port, key, to) = (self.port.clone(), key.clone(), from.clone());
+        tokio::spawn(async move {
+            let answer = match answer {
+                Some(answer) => answer.await.map(|it| STANDARD.encode(it)),
+                None => None,
+            };
+            let message = RoomMessage::AnswerDoor { call, answer };
+            let sent = port.send(&to, &key, message.to_bytes().into()).await;
+            if let Err(error) = sent {
+                tracing::warn!(%key, %error, "cluster: an answer about a room is left out");
+            }
+        });
     }
 
     /// Returns the node that decides about a room, or `None` if that is this one: the home, or for a
@@ -139,19 +195,6 @@ impl Spanning {
         }
     }
 
-    /// Sends a message of a door to the nodes where participants of a room are.
-    async fn tell_doors(&self, name: &str, message: &[u8]) {
-        let Ok(key) = self.port.key(name) else { return };
-        let Some(spanned) = self.open.get(&key) else {
-            return;
-        };
-        let bytes = STANDARD.encode(message);
-        let message = RoomMessage::Door { bytes };
-        for node in spanned.theirs.nodes() {
-            self.send(node, &key, &message).await;
-        }
-    }
-
     /// Takes an event of the directory of rooms.
     pub(super) async fn listed(&mut self, event: PortEvent) {
         match event {
@@ -161,6 +204,9 @@ impl Spanning {
                 if let Some(room) = self.listing.take(&item, &node, value.as_ref()) {
                     self.tell_ended(&node, &item).await;
                     self.redefine(&item, Some(room.definition.as_bytes()));
+                    if let (Some(door), Some(note)) = (self.doors.door(), &room.note) {
+                        door.noted(&item, note);
+                    }
                 }
             }
             PortEvent::Ended { .. } => {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use portunus_cluster::{HomeKey, NodeId};
-use portunus_room::FarRoom;
+use portunus_room::{FarRoom, State};
 use serde::{Deserialize, Serialize};
 
 use crate::{Port, PortError};
@@ -15,6 +15,8 @@ use crate::{Port, PortError};
 const NAME: &str = "rooms";
 /// The item that says that a node decides about its rooms for others. No room has this name.
 const DECIDES: &str = "\u{0}decides";
+/// The item that says that the doors of a node answer those of others. No room has this name.
+const ANSWERS: &str = "\u{0}answers";
 /// The longest name of a room that other nodes can list, in bytes.
 const MAX_NAME: usize = 512;
 /// The most rooms of a node that are listed.
@@ -29,6 +31,51 @@ pub(crate) struct ListedRoom {
     /// The number of participants that the node knows of.
     #[serde(default)]
     pub(crate) people: usize,
+    /// The number of those who publish.
+    #[serde(default)]
+    pub(crate) publishers: usize,
+    /// What a door says of the room.
+    #[serde(default, with = "note", skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<Arc<str>>,
+}
+
+/// What is told of a room of this node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) people: usize,
+    pub(crate) publishers: usize,
+    pub(crate) note: Option<Arc<str>>,
+}
+
+impl Told {
+    /// Returns what is to be told of a room.
+    pub(crate) fn of(state: &State) -> Self {
+        Told {
+            people: state.people().count(),
+            publishers: state.publisher_count(),
+            note: state.room_note().cloned(),
+        }
+    }
+}
+
+/// A text that is shared, and may be missing.
+mod note {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        text: &Option<Arc<str>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        text.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Arc<str>>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Arc::from))
+    }
 }
 
 /// A text that is shared.
@@ -47,6 +94,10 @@ mod text {
 }
 
 impl ListedRoom {
+    const fn counts(&self) -> (usize, usize) {
+        (self.people, self.publishers)
+    }
+
     /// Reads the value of an item. Returns `None` if it is malformed.
     pub(crate) fn parse(value: &[u8]) -> Option<Self> {
         serde_json::from_slice(value).ok()
@@ -65,6 +116,8 @@ pub(crate) struct Listing {
     rooms: Arc<Mutex<ByName>>,
     /// The nodes that decide about their rooms. Those of earlier versions do not.
     deciding: Arc<Mutex<BTreeSet<NodeId>>>,
+    /// The nodes whose doors answer.
+    answering: Arc<Mutex<BTreeSet<NodeId>>>,
 }
 
 type ByName = BTreeMap<String, BTreeMap<NodeId, ListedRoom>>;
@@ -78,6 +131,11 @@ impl Listing {
         self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn answering(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        let answering = self.answering.lock();
+        answering.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes an item of a node, or (`None`) that it is gone. Returns the room if it is one of a room.
     pub(crate) fn take(
         &self,
@@ -85,10 +143,15 @@ impl Listing {
         node: &NodeId,
         value: Option<&Bytes>,
     ) -> Option<ListedRoom> {
-        if item == DECIDES {
+        let mut marked = match item {
+            DECIDES => Some(self.deciding()),
+            ANSWERS => Some(self.answering()),
+            _ => None,
+        };
+        if let Some(marked) = &mut marked {
             match value {
-                Some(_) => self.deciding().insert(node.clone()),
-                None => self.deciding().remove(node),
+                Some(_) => marked.insert(node.clone()),
+                None => marked.remove(node),
             };
             return None;
         }
@@ -100,6 +163,11 @@ impl Listing {
     /// Returns whether a node decides about its rooms for others.
     pub(crate) fn decides(&self, node: &NodeId) -> bool {
         self.deciding().contains(node)
+    }
+
+    /// Returns whether the doors of a node answer those of others.
+    pub(crate) fn answers(&self, node: &NodeId) -> bool {
+        self.answering().contains(node)
     }
 
     /// Takes what a node says of a room of its own, or (`None`) that it has the room no longer.
@@ -148,17 +216,29 @@ impl Listing {
     /// Returns the rooms of all other nodes, each once.
     pub(crate) fn rooms(&self) -> Vec<FarRoom> {
         let by_name = self.by_name();
-        let rooms = by_name.iter().filter_map(|(name, nodes)| {
-            let (_, first) = nodes.first_key_value()?;
-            let people = nodes.values().map(|room| room.people).max();
-            Some(FarRoom {
-                name: name.clone(),
-                definition: first.definition.clone(),
-                people: people.unwrap_or_default(),
-            })
-        });
+        let rooms = by_name.iter();
+        let rooms = rooms.filter_map(|(name, nodes)| far_room(name, nodes));
         rooms.collect()
     }
+
+    /// Returns a room of other nodes.
+    pub(crate) fn room(&self, name: &str) -> Option<FarRoom> {
+        far_room(name, self.by_name().get(name)?)
+    }
+}
+
+fn far_room(name: &str, nodes: &BTreeMap<NodeId, ListedRoom>) -> Option<FarRoom> {
+    let (_, first) = nodes.first_key_value()?;
+    let people = nodes.values().map(|room| room.people).max();
+    let publishers = nodes.values().map(|room| room.publishers).max();
+    let notes = nodes.values().filter_map(|room| room.note.clone());
+    Some(FarRoom {
+        name: name.to_owned(),
+        definition: first.definition.clone(),
+        people: people.unwrap_or_default(),
+        publishers: publishers.unwrap_or_default(),
+        notes: notes.collect(),
+    })
 }
 
 /// The rooms of this node, as the others know them.
@@ -193,19 +273,26 @@ impl OwnRooms {
             self.port.open(key).await;
             // It is short.
             let _ = self.port.set(key, DECIDES, Bytes::new()).await;
+            let _ = self.port.set(key, ANSWERS, Bytes::new()).await;
         }
     }
 
     /// Tells the others of a room: at once if it is defined otherwise than before.
-    pub(crate) async fn tell(&mut self, name: &str, definition: &str, people: usize) {
+    pub(crate) async fn tell(&mut self, name: &str, definition: &str, told: Told) {
         let before = self.told.get(name);
-        let is_same = before.is_some_and(|before| *before.definition == *definition);
+        let is_same = before
+            .is_some_and(|before| *before.definition == *definition && before.note == told.note);
         match before {
-            Some(before) if is_same && before.people == people => {}
+            Some(before) if is_same && before.counts() == (told.people, told.publishers) => {}
             Some(_) if is_same => drop(self.changed.insert(name.to_owned())),
             _ => {
-                let definition = definition.into();
-                self.set(name, ListedRoom { definition, people }).await;
+                let room = ListedRoom {
+                    definition: definition.into(),
+                    people: told.people,
+                    publishers: told.publishers,
+                    note: told.note,
+                };
+                self.set(name, room).await;
             }
         }
     }
@@ -216,10 +303,17 @@ impl OwnRooms {
     }
 
     /// Tells the others how many participants a room has.
-    pub(crate) async fn tell_people(&mut self, name: &str, people: usize) {
-        let before = self.told.get(name).filter(|it| it.people != people);
+    pub(crate) async fn tell_people(&mut self, name: &str, told: Told) {
+        let counts = (told.people, told.publishers);
+        let before = self.told.get(name).filter(|it| it.counts() != counts);
         if let Some(before) = before.cloned() {
-            self.set(name, ListedRoom { people, ..before }).await;
+            let (people, publishers) = counts;
+            let room = ListedRoom {
+                people,
+                publishers,
+                ..before
+            };
+            self.set(name, room).await;
         }
     }
 
@@ -243,7 +337,15 @@ impl OwnRooms {
         if name.len() > MAX_NAME || is_new && self.told.len() >= MAX_ROOMS {
             return;
         }
-        match self.port.set(key, name, room.to_value().into()).await {
+        let mut set = self.port.set(key, name, room.to_value().into()).await;
+        if set.is_err() && room.note.is_some() {
+            let shorter = ListedRoom {
+                note: None,
+                ..room.clone()
+            };
+            set = self.port.set(key, name, shorter.to_value().into()).await;
+        }
+        match set {
             Ok(()) => {}
             Err(error @ PortError::Long(_)) => {
                 tracing::warn!(name, %error, "cluster: a room is not listed at other nodes");
@@ -263,6 +365,8 @@ mod tests {
         ListedRoom {
             definition: "{}".into(),
             people,
+            publishers: 0,
+            note: None,
         }
     }
 
@@ -281,6 +385,8 @@ mod tests {
         assert!(!listing.decides(&a));
         assert_eq!(listing.take(DECIDES, &a, Some(&Bytes::new())), None);
         assert!(listing.decides(&a) && !listing.decides(&b));
+        assert_eq!(listing.take(ANSWERS, &b, Some(&Bytes::new())), None);
+        assert!(listing.answers(&b) && !listing.answers(&a));
         assert_eq!(listing.nodes(), std::slice::from_ref(&a));
         assert!(!listing.has("hall") && listing.rooms().is_empty());
     }
@@ -291,5 +397,11 @@ mod tests {
         let later = br#"{ "definition": "{}", "later": 1 }"#;
         assert_eq!(ListedRoom::parse(later), Some(room(0)));
         assert_eq!(ListedRoom::parse(b"[]"), None);
+        let noted = ListedRoom {
+            note: Some("AA==".into()),
+            publishers: 2,
+            ..room(7)
+        };
+        assert_eq!(ListedRoom::parse(&noted.to_value()), Some(noted));
     }
 }

@@ -2,12 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door_messages::Numbered;
+
 /// A message about a room. Later versions may add messages and members, which earlier ones skip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "room", rename_all = "snake_case")]
 pub(crate) enum RoomMessage {
     /// A participant of the receiver was kicked.
-    Kick { id: String },
+    Kick {
+        id: String,
+        /// Its session. Earlier versions kick whoever has the id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<u64>,
+        /// Whether a client of the sender has its id now.
+        #[serde(default, skip_serializing_if = "is_false")]
+        replaced: bool,
+    },
     /// A stream of a participant of the receiver was muted or unmuted by a moderator.
     Moderate { id: String, mid: String, mute: bool },
     /// A message of a data channel of a participant of the sender.
@@ -28,13 +38,28 @@ pub(crate) enum RoomMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
+    /// A door of the sender asks the same door of the receiver, in base64.
+    AskDoor { call: u64, question: String },
+    /// The answer in base64, or `None` if the sender cannot answer.
+    AnswerDoor {
+        call: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
     /// To a node that has the room: it is about to be used at the sender, so that it should have its
     /// home there.
     Open,
     /// The answer: the room is open.
     Opened,
     /// A message of a door of the sender to the same door of the receiver, in base64.
-    Door { bytes: String },
+    Door {
+        bytes: String,
+        /// Its place among those of the sender. Those without one may be lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        numbered: Option<Numbered>,
+    },
+    /// The messages of doors of the receiver have come, up to this number of this run.
+    Confirmed { run: u64, number: u64 },
     /// To the home: the room was destroyed. Of the home, or of a node without the room: a client has
     /// ended it for all nodes.
     Destroy {
@@ -47,6 +72,14 @@ pub(crate) enum RoomMessage {
     /// A message of a later version.
     #[serde(other)]
     Later,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl RoomMessage {
@@ -70,7 +103,19 @@ mod tests {
     #[test]
     fn messages_are_the_same_when_they_were_written_and_read() {
         for message in [
-            RoomMessage::Kick { id: "7".to_owned() },
+            RoomMessage::Kick {
+                id: "7".to_owned(),
+                session: Some(8),
+                replaced: true,
+            },
+            RoomMessage::AskDoor {
+                call: 7,
+                question: "AA==".to_owned(),
+            },
+            RoomMessage::AnswerDoor {
+                call: 7,
+                answer: Some("AA==".to_owned()),
+            },
             RoomMessage::Moderate {
                 id: "7".to_owned(),
                 mid: "0".to_owned(),
@@ -91,7 +136,13 @@ mod tests {
             },
             RoomMessage::Door {
                 bytes: "AA==".to_owned(),
+                numbered: Some(Numbered {
+                    run: 7,
+                    number: 2,
+                    first: 1,
+                }),
             },
+            RoomMessage::Confirmed { run: 7, number: 2 },
             RoomMessage::Open,
             RoomMessage::Opened,
             RoomMessage::Destroy { permanently: None },

@@ -5,6 +5,7 @@
 //! [elsewhere](portunus_room::State::join_elsewhere) in it.
 
 mod data;
+mod door_messages;
 mod events;
 mod gate;
 mod homes;
@@ -34,8 +35,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::{Port, PortEvent};
+use door_messages::DoorMessages;
 use gate::{Gate, Waiting};
-use listing::{Listing, OwnRooms};
+use listing::{Listing, OwnRooms, Told};
 use message::RoomMessage;
 use new_names::NewNames;
 use questions::Questions;
@@ -86,6 +88,7 @@ struct Spanning {
     listing: Listing,
     own: OwnRooms,
     questions: Questions,
+    door_messages: DoorMessages,
     names: NewNames,
     /// Whether the rooms of the start are known.
     is_listed: bool,
@@ -143,6 +146,7 @@ pub async fn run(ports: RoomPorts, rooms: Rooms, media: MediaPlane) {
         listing: listing.clone(),
         own: OwnRooms::open(directory_port).await,
         questions: Questions::default(),
+        door_messages: DoorMessages::default(),
         names: NewNames::default(),
         is_listed: false,
         changed,
@@ -170,7 +174,10 @@ pub async fn run(ports: RoomPorts, rooms: Rooms, media: MediaPlane) {
             }
             Some(command) = commanded.recv() => spanning.command(command).await,
             _ = ticks.tick() => spanning.release_unused().await,
-            _ = counts.tick() => spanning.count_people().await,
+            _ = counts.tick() => {
+                spanning.count_people().await;
+                spanning.confirm_doors().await;
+            }
         }
     }
 }
@@ -237,11 +244,13 @@ impl Spanning {
             // A name that is too long for a key stays on its node.
             return;
         };
-        if !self.adopted.contains(name)
+        // Without the node that has made it, its home tells of a room.
+        let is_at_home = || self.open.get(&key).is_some_and(Spanned::is_at_home);
+        if (!self.adopted.contains(name) || is_at_home())
             && let Some(definition) = self.directory.definition(name)
         {
-            let people = room.lock().people().count();
-            self.own.tell(name, &definition, people).await;
+            let told = Told::of(&room.lock());
+            self.own.tell(name, &definition, told).await;
         }
         let is_made = self.made.contains(name) && self.is_listed;
         if !self.open.contains_key(&key) {
@@ -300,8 +309,8 @@ impl Spanning {
     async fn count_people(&mut self) {
         for name in self.own.take_changed() {
             if let Some(watched) = self.rooms.get(&name) {
-                let people = watched.room.lock().people().count();
-                self.own.tell_people(&name, people).await;
+                let told = Told::of(&watched.room.lock());
+                self.own.tell_people(&name, told).await;
             }
         }
     }

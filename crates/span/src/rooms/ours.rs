@@ -132,6 +132,7 @@ impl Ours {
             display: person.profile.display.clone(),
             metadata: person.profile.metadata.clone(),
             note: person.note().map(|note| note.as_ref().to_owned()),
+            session: Some(person.session()),
             connecting: publication.is_none() && state.publication(id).is_some(),
             publication,
         }

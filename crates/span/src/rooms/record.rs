@@ -29,6 +29,9 @@ pub(crate) struct PersonRecord {
     /// What its door tells the same door at other nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    /// The number of its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<u64>,
     /// Whether it has begun to publish, and its media is not up yet.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) connecting: bool,
@@ -266,6 +269,7 @@ mod tests {
                 streams: vec![StreamRecord::new(&stream, None)],
             }),
             note: None,
+            session: Some(7),
             connecting: false,
         }
     }

@@ -142,6 +142,11 @@ impl Spanned {
         }
     }
 
+    /// Returns whether it is at home here.
+    pub(crate) const fn is_at_home(&self) -> bool {
+        matches!(self.home, Some(Place::Here { .. }))
+    }
+
     /// Returns the home, if it is another node that can be reached.
     pub(crate) fn far_home(&self) -> Option<&NodeId> {
         match &self.home {

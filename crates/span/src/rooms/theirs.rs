@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use portunus_cluster::NodeId;
 use portunus_media::{IngestId, MediaPlane};
 use portunus_relay::SourceId;
-use portunus_room::{Permissions, PersonId, Relayed, RelayedStream, Room, State, hear};
+use portunus_room::{FarOrigin, Permissions, PersonId, Relayed, RelayedStream, Room, State, hear};
 use portunus_rtp::Mid;
 
 use super::message::RoomMessage;
@@ -155,7 +155,9 @@ impl Theirs {
             (None, None) => {}
             (None, Some((node, record))) => self.show(state, id, node, record),
             (Some(_), None) => self.hide(state, id),
-            (Some(known), Some((node, record))) if known == node => {
+            (Some(known), Some((node, record)))
+                if known == node && self.is_same_session(id, &record) =>
+            {
                 self.update(state, id, record);
             }
             (Some(_), Some((node, record))) => {
@@ -165,8 +167,19 @@ impl Theirs {
         }
     }
 
+    /// Returns whether a participant that is shown goes on. Its client may have been replaced by
+    /// another one of the same node.
+    fn is_same_session(&self, id: &PersonId, record: &PersonRecord) -> bool {
+        let shown = self.shown.get(id);
+        shown.is_none_or(|shown| shown.record.session == record.session)
+    }
+
     fn show(&mut self, state: &mut State, id: &PersonId, node: NodeId, record: PersonRecord) {
-        let from = (node.as_str(), record.note());
+        let from = FarOrigin {
+            node: node.as_str(),
+            session: record.session,
+            note: record.note(),
+        };
         let joined = state.join_elsewhere(id, record.profile(), Permissions::ALL, from);
         if joined.is_err() {
             // It is shown once the id is free.
@@ -283,7 +296,11 @@ fn look_at(
         // A client of this node may have taken its place.
         let is_kicked = person.is_some() || state.was_kicked(id);
         if is_kicked && !std::mem::replace(&mut shown.is_kicked, true) {
-            let kick = RoomMessage::Kick { id: id.to_string() };
+            let kick = RoomMessage::Kick {
+                id: id.to_string(),
+                session: shown.record.session,
+                replaced: person.is_some(),
+            };
             messages.push((shown.node.clone(), kick));
         }
         return;
