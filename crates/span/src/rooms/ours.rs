@@ -22,7 +22,7 @@ pub(crate) struct Ours {
 /// A participant as the others know it.
 #[derive(Debug, Default)]
 struct Known {
-    value: Bytes,
+    record: Option<PersonRecord>,
     streams: HashMap<Mid, Offered>,
 }
 
@@ -69,21 +69,15 @@ impl Ours {
         for person in people.filter(|person| !person.is_dummy() && !person.is_elsewhere()) {
             let id = person.id();
             present.insert(id.clone());
-            let is_new = !self.people.contains_key(id);
             let record = self.record(state, person, port);
-            let value = Bytes::from(record.to_value());
             let known = self.people.entry(id.clone()).or_default();
-            if is_new || known.value != value {
-                known.value = value.clone();
-                let shorter = PersonRecord {
-                    metadata: None,
-                    ..record
-                };
+            if known.record.as_ref() != Some(&record) {
                 changes.push(Change::Set {
                     item: item_of(id),
-                    value,
-                    shorter: shorter.to_value().into(),
+                    value: record.to_value().into(),
+                    shorter: record.shorter().to_value().into(),
                 });
+                known.record = Some(record);
             }
         }
         let gone = self.people.keys().filter(|id| !present.contains(*id));

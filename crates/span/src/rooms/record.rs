@@ -145,6 +145,14 @@ impl PersonRecord {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
+    /// Returns the record without the part that may be too long.
+    pub(crate) fn shorter(&self) -> Self {
+        PersonRecord {
+            metadata: None,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn profile(&self) -> Profile {
         Profile {
             display: self.display.clone(),

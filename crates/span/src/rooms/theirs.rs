@@ -122,13 +122,13 @@ impl Theirs {
         for (id, shown) in &mut self.shown {
             look_at(id, shown, state, &mut messages);
         }
-        // Those whose id was taken here.
-        let waiting = self
-            .records
-            .keys()
-            .filter(|id| !self.shown.contains_key(*id));
-        for id in waiting.cloned().collect::<Vec<_>>() {
-            self.settle(state, &id);
+        // Those whose id was taken here. Who is shown has a record.
+        if self.records.len() > self.shown.len() {
+            let waiting = self.records.keys();
+            let waiting = waiting.filter(|id| !self.shown.contains_key(*id));
+            for id in waiting.cloned().collect::<Vec<_>>() {
+                self.settle(state, &id);
+            }
         }
         messages
     }
@@ -200,9 +200,9 @@ impl Theirs {
     }
 
     fn hide(&mut self, state: &mut State, id: &PersonId) {
-        self.by_source.retain(|_, of| of != id);
         state.connects_elsewhere(id, false);
-        if self.shown.remove(id).is_some() {
+        if let Some(shown) = self.shown.remove(id) {
+            self.forget_sources(&shown.node, &shown.record);
             // It may have been kicked.
             let _ = state.leave_elsewhere(id);
         }
@@ -214,9 +214,12 @@ impl Theirs {
         };
         let node = shown.node.clone();
         let before = std::mem::replace(&mut shown.record, record.clone());
-        if shown.is_kicked {
+        let is_kicked = shown.is_kicked;
+        self.forget_sources(&node, &before);
+        self.note_sources(id, &node, &record);
+        let Some(shown) = self.shown.get_mut(id).filter(|_| !is_kicked) else {
             return;
-        }
+        };
         // A record that does not confirm the last request is older than the request.
         for stream in record.streams() {
             let Some(mid) = stream.mid() else { continue };
@@ -230,8 +233,6 @@ impl Theirs {
         // Before the publication, of which the doors may know more.
         state.set_note(id, record.note());
         let pending: HashSet<Mid> = shown.asked.keys().copied().collect();
-        self.by_source.retain(|_, of| of != id);
-        self.note_sources(id, &node, &record);
         if before.profile() != record.profile() {
             state.rename_elsewhere(id, record.profile());
         }
@@ -278,9 +279,14 @@ impl Theirs {
     }
 
     fn note_sources(&mut self, id: &PersonId, node: &NodeId, record: &PersonRecord) {
-        let offers = record.streams().iter().filter_map(|it| it.offer.as_ref());
-        let sources = offers.map(|offer| ((node.clone(), offer.id), id.clone()));
+        let sources = sources(node, record).map(|source| (source, id.clone()));
         self.by_source.extend(sources);
+    }
+
+    fn forget_sources(&mut self, node: &NodeId, record: &PersonRecord) {
+        for source in sources(node, record) {
+            self.by_source.remove(&source);
+        }
     }
 }
 
@@ -337,6 +343,11 @@ fn moderate(state: &mut State, id: &PersonId, mid: Option<Mid>, mute: bool) {
         // The stream is there.
         let _ = state.moderate(id, mid.as_str(), mute);
     }
+}
+
+fn sources(node: &NodeId, record: &PersonRecord) -> impl Iterator<Item = (NodeId, SourceId)> {
+    let offers = record.streams().iter().filter_map(|it| it.offer.as_ref());
+    offers.map(|offer| (node.clone(), offer.id))
 }
 
 fn streams(record: &PersonRecord) -> Vec<RelayedStream> {
