@@ -40,7 +40,7 @@ impl Door {
         rooms.find(room).ok_or_else(ServiceError::no_room)?;
         rooms.destroy(room);
         if let Some(others) = self.rooms.others() {
-            others.destroyed(room);
+            others.destroyed(room, false);
         }
         let hall = self.halls().remove(room);
         if let Some(hall) = hall {
