@@ -228,7 +228,14 @@ impl Joining<'_> {
                 ..SubscriberJoin::default()
             };
             match state.join_subscriber(subscriber, join, true) {
-                Ok(offer) => session.member.offer(&state, offer),
+                Ok(offer) => {
+                    session.member.offer(&state, offer);
+                    // livekit-server sends no such offer to who may not subscribe: some clients
+                    // never answer it.
+                    if !self.permissions.permission.can_subscribe {
+                        session.member.answered();
+                    }
+                }
                 Err(refusal) => {
                     state.undo_join(id);
                     hall.people().remove(id);

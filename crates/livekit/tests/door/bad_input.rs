@@ -289,6 +289,10 @@ async fn a_client_that_does_not_answer_offers_has_to_join_anew() {
     let mut al = world.join("al", "demo").await;
     let mut bo = world.join("bo", "demo").await;
     answer(&mut bo, &[Line::Data]).await;
+    // Who receives nothing need not answer.
+    let mut cy = world
+        .join_with("cy", "demo", json!({ "canSubscribe": false }), "")
+        .await;
     world.all_up().await;
     is_served(&mut bo).await;
     pass(Duration::from_secs(16)).await;
@@ -301,6 +305,7 @@ async fn a_client_that_does_not_answer_offers_has_to_join_anew() {
     };
     seen(&mut bo, "al", gone).await;
     is_served(&mut bo).await;
+    is_served(&mut cy).await;
 }
 
 #[tokio::test]
