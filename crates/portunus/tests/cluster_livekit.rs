@@ -372,7 +372,9 @@ async fn a_room_outlives_the_node_that_has_made_it() {
     let body = json!({ "name": "hall", "metadata": "m", "max_participants": 5 });
     let (status, made) = call(a, "CreateRoom", "hall", &body);
     assert_eq!(status, 200, "{made}");
-    let mut al = Client::join(b, "al", "hall").await.unwrap();
+    let video = json!({ "canSubscribe": false });
+    let al = Client::join_with(b, "al", "hall", video);
+    let mut al = al.await.unwrap();
     site.nodes[0].running = None;
     site.nodes[1].until("another home", |status| {
         home_of(status, "hall").is_some_and(|home| home["node"] == "b")
