@@ -133,12 +133,12 @@ impl Packet {
         self.padding = count;
     }
 
-    /// Sets the codec. The audio in redundant audio (RFC 2198) has to be Opus. The header must be
-    /// set before.
+    /// Sets the codec. The audio in redundant audio (RFC 2198) has to be Opus. The header and
+    /// `is_opaque` must be set before: blocks that are encrypted end to end cannot be told apart.
     #[inline]
     pub fn set_codec(&mut self, codec: Codec) {
         self.codec = codec;
-        if codec != Codec::Red {
+        if codec != Codec::Red || self.is_opaque {
             return;
         }
         let payload = self.header.payload(&self.data);

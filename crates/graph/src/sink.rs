@@ -432,6 +432,14 @@ mod tests {
         packet.set_codec(Codec::Red);
         assert!(packet.is_redundant() && packet.codec == Codec::Opus);
         assert_eq!(packet.payload(), [6, 7, 8]);
+        let mut opaque = Packet {
+            data: packet.data.clone(),
+            header: packet.header,
+            is_opaque: true,
+            ..Packet::empty(Instant::now())
+        };
+        opaque.set_codec(Codec::Red);
+        assert!(!opaque.is_redundant() && opaque.codec == Codec::Red);
         let stamp = Stamp {
             send_time: AbsSendTime::from_duration(Duration::ZERO),
             transport_seq: 0,

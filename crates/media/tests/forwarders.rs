@@ -396,6 +396,35 @@ fn reports_reach_the_receiver_and_its_requests_the_source() {
 }
 
 #[test]
+fn redundant_audio_of_an_ingest_leaves_without_its_redundancy() {
+    let rig = Rig::new();
+    let (feed, packets) = packet_feed(1);
+    let options = IngestOptions::rtp(Codec::Red, 48_000, IngestFeed::Packets(packets));
+    let ingest = rig.media.add_ingest(options);
+    let receiver = Receiver::new();
+    rig.forward(&ingest, ForwardOptions::new(receiver.at()));
+    for sequence in 0..3 {
+        let mut datagram = vec![0; 12];
+        let fields = Fields {
+            marker: false,
+            padding: false,
+            pt: Pt(63),
+            sequence,
+            timestamp: u32::from(sequence) * 960,
+            ssrc: SSRC,
+        };
+        write_header(&mut datagram, &fields, []).unwrap();
+        // A block of two bytes, 960 before, and the packet's own of three.
+        datagram.extend([0x80 | 111, 0x0f, 0x00, 2, 111, 1, 2, 3, 4, 5]);
+        feed.send(0, &datagram).unwrap();
+    }
+    for _ in 0..3 {
+        let (header, datagram) = receiver.packet();
+        assert_eq!(header.payload(&datagram), [3, 4, 5]);
+    }
+}
+
+#[test]
 fn messages_leave_bare_or_framed_whatever_their_size() {
     let rig = Rig::new();
     let (feed, packets) = packet_feed(1);

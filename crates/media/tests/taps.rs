@@ -347,6 +347,43 @@ fn messages_of_a_data_source_come_whole() {
 }
 
 #[test]
+fn a_tap_that_asks_for_it_begins_with_the_last_message_that_is_kept() {
+    for keep_last in [false, true] {
+        let (_, packets) = packet_feed(1);
+        let data = DataIngest {
+            label: "chat",
+            text: true,
+            keep_last,
+            framed: false,
+        };
+        let options = IngestOptions::data(data, IngestFeed::Packets(packets));
+        let mut rig = FanOut::of_ingest(0, options, None);
+        // Nobody has watched the source before.
+        rig.take_in(&mut ["one".into(), "two".into()]);
+        let from_last = |from_last| TapOptions {
+            from_last,
+            ..TapOptions::default()
+        };
+        let taps = [false, true].map(|wish| (wish, rig.tap(open(), from_last(wish)).1));
+        rig.take_in(&mut ["three".into()]);
+        for (wish, mut tap) in taps {
+            let text = || match tap.try_recv()? {
+                Tapped::Message(message) => match message.payload {
+                    DataPayload::Text(text) => Some(text),
+                    DataPayload::Binary(_) => None,
+                },
+                _ => None,
+            };
+            let texts: Vec<String> = std::iter::from_fn(text).collect();
+            match wish && keep_last {
+                true => assert_eq!(texts, ["two", "three"]),
+                false => assert_eq!(texts, ["three"]),
+            }
+        }
+    }
+}
+
+#[test]
 fn messages_have_their_place_in_the_room_that_taps_share() {
     let (_, packets) = packet_feed(1);
     let data = DataIngest {

@@ -1,4 +1,5 @@
-//! Redundant audio (RFC 2198) reaches another node as it is. Two processes with a real nats-server. Skipped with a message where none of
+//! Redundant audio (RFC 2198) reaches another node as it is, and plain Opus reaches those who have
+//! not negotiated it. Two processes with a real nats-server. Skipped with a message where none of
 //! 2.11 or newer is installed.
 #![allow(
     clippy::unwrap_used,
@@ -63,19 +64,19 @@ fn send(handle: &str, body: Value, answer: Option<&str>) {
     assert_eq!(reply["janus"], "ack", "{reply}");
 }
 
-/// Connects a viewer that takes redundant audio.
-async fn watch(node: &Node, id: u64) -> Peer {
+/// Connects a viewer, which takes redundant audio or not.
+async fn watch(node: &Node, id: u64, red: bool) -> Peer {
     let handle = attach(node.api());
     let events = Events::of(&handle);
     send(&handle, json!({ "request": "watch", "id": id }), None);
     let preparing = events.until(|event| event["janus"] == "event");
     let offer = preparing["jsep"]["sdp"].as_str();
     let mut peer = Peer::answering().await;
-    peer.red = true;
+    peer.red = red;
     let answer = peer.answer(offer.unwrap_or_else(|| panic!("{preparing}")));
     send(&handle, json!({ "request": "start" }), Some(&answer));
     peer.connect().await;
-    assert!(payload_type(&peer, Codec::Red).is_some());
+    assert_eq!(payload_type(&peer, Codec::Red).is_some(), red);
     peer
 }
 
@@ -104,8 +105,8 @@ async fn a_mountpoint_with_redundant_audio_is_heard_at_another_node() {
     }
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut number = 0_u16;
-    for node in [a, b] {
-        let mut viewer = watch(node, 51).await;
+    for (node, red) in [(a, true), (a, false), (b, false), (b, true), (b, false)] {
+        let mut viewer = watch(node, 51, red).await;
         let begin = Instant::now();
         while viewer.packets.is_empty() {
             assert!(begin.elapsed() < PATIENCE, "no sound at {}", node.name);
@@ -119,7 +120,11 @@ async fn a_mountpoint_with_redundant_audio_is_heard_at_another_node() {
             number = number.wrapping_add(1);
             viewer.run_for(Duration::from_millis(20)).await;
         }
-        assert_redundant(&viewer, &viewer.packets[0].payload);
+        let payload = &viewer.packets[0].payload;
+        match red {
+            true => assert_redundant(&viewer, payload),
+            false => assert_eq!(payload, OWN, "at {}", node.name),
+        }
     }
 }
 

@@ -182,8 +182,8 @@ impl Worker {
             packet.seq = incoming.seq;
             packet.encoding = incoming.encoding;
             packet.generation = incoming.generation;
-            packet.set_codec(incoming.codec);
             packet.is_opaque = peer.is_opaque;
+            packet.set_codec(incoming.codec);
             packet.arrival = now;
             packet.set_extensions(extensions);
             packet.describe(inspector.inspect(incoming.codec, &incoming.header, data, &extensions));

@@ -189,8 +189,8 @@ fn answer_media(offered: &Media, live: &Live, mountpoint: &Mountpoint) -> Option
         CodecName::Vp9 => spec.parameter("profile-id").map(str::to_owned),
         _ => None,
     };
-    let answered = answer_line(offered, &options)?;
-    (!red || answered.codecs.iter().any(|codec| codec.is_red())).then_some(answered)
+    // Without redundant audio in the offer, the answer has its Opus alone.
+    answer_line(offered, &options)
 }
 
 /// Keeps an m-line without a stream, so that it can carry the bundle.

@@ -142,3 +142,33 @@ async fn a_codec_with_other_channels_is_another_codec() {
     assert!(sdp.contains("m=audio 9 UDP/TLS/RTP/SAVPF 8\r\n"), "{sdp}");
     assert!(!sdp.contains("PCMA/8000/2"), "{sdp}");
 }
+
+#[tokio::test]
+async fn redundant_audio_is_answered_where_it_is_offered_and_its_opus_everywhere() {
+    let world = World::new().await;
+    let mut client = world.client().await;
+    let mut body = camera(7);
+    body["media"] = json!([
+        { "type": "audio", "mid": "a", "port": 0, "codec": "red", "pt": 100, "fmtp": "102/102" },
+    ]);
+    create(&mut client, body).await;
+    for (red, line) in [(true, "63 111"), (false, "111")] {
+        let mut viewer = world.client().await;
+        let mut offer = jsep("offer", "abcd", &[Line::Audio]);
+        if !red {
+            let sdp = offer["sdp"].as_str().unwrap();
+            let others = |line: &&str| !line.contains(":63 ");
+            let sdp: String = sdp.split_inclusive("\r\n").filter(others).collect();
+            offer["sdp"] = sdp.replace("SAVPF 111 63", "SAVPF 111").into();
+        }
+        viewer.message(watch(), Some(offer)).await;
+        let (data, answer) = viewer.event_with_jsep().await;
+        assert_eq!(data, status("starting"));
+        let answer = answer.unwrap();
+        let sdp = answer["sdp"].as_str().unwrap();
+        let lines = sections(sdp);
+        let expected = format!("m=audio 9 UDP/TLS/RTP/SAVPF {line}");
+        assert_eq!(lines[0][0], expected, "{sdp}");
+        assert!(lines[0].contains(&"a=sendonly"), "{sdp}");
+    }
+}

@@ -39,6 +39,23 @@ async fn audio_video_and_data_reach_viewers_on_all_workers() {
 }
 
 #[tokio::test]
+async fn a_viewer_that_takes_no_redundant_audio_hears_the_opus_in_it() {
+    let server = server(1).await;
+    let mut admin = server.attach(PACKAGE).await;
+    let media = json!([
+        { "type": "audio", "mid": "a", "port": 0, "codec": "red", "fmtp": "102/102" },
+    ]);
+    let ports = mountpoint(&mut admin, 7, media, json!({})).await;
+    let mut audio = Source::new(&ports[0]["port"]);
+    // A block of two bytes, 960 before, and the packet's own of three.
+    let payload = [0x80 | 102, 0x0f, 0x00, 2, 102, 1, 2, 3, 4, 5];
+    let mut viewer = Viewer::watch(&server, json!({ "id": 7 })).await;
+    viewer
+        .receive(0, || audio.send(&payload), |p| p.payload == [3, 4, 5])
+        .await;
+}
+
+#[tokio::test]
 async fn the_stream_that_is_watched_is_asked_for_a_keyframe() {
     let server = server(2).await;
     let mut admin = server.attach(PACKAGE).await;

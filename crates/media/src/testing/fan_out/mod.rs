@@ -94,8 +94,11 @@ impl FanOut {
         this.inbox
             .send(Command::Ingest(IngestCommand::Add(Box::new(new))));
         let source = id.into();
-        this.inbox
-            .send(Command::Source(source, SourceCommand::KeepKeyframe(keep)));
+        // Without a wish, the ingest keeps what its own options say.
+        if keep.is_some() {
+            let keep = SourceCommand::KeepKeyframe(keep);
+            this.inbox.send(Command::Source(source, keep));
+        }
         this.source = source;
         this.add_viewers(viewers, source);
         this

@@ -431,8 +431,8 @@ impl Ingest {
         packet.seq = place.seq;
         packet.encoding = encoding;
         packet.stretch = stream.stretch;
-        packet.codec = codec;
         packet.is_opaque = media.opaque;
+        packet.set_codec(codec);
         packet.arrival = now;
         packet.clock = media.clock;
         packet.set_extensions(self.extensions);
