@@ -12,6 +12,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::shelf::Shelf;
 
+/// Recordings, as clients are told of them.
+type List = Vec<Map<String, Value>>;
+
 /// How long another node has time to say what it has.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// The messages that wait for the cluster. More are dropped, and their nodes are left out.
@@ -30,10 +33,7 @@ enum FarMessage {
     /// Which recording has this id.
     Find { call: u64, id: u64 },
     /// The answer: a list of one at most to `find`.
-    Listed {
-        call: u64,
-        list: Vec<Map<String, Value>>,
-    },
+    Listed { call: u64, list: List },
     /// A message of a later version.
     #[serde(other)]
     Later,
@@ -84,7 +84,7 @@ struct Known {
 #[derive(Debug)]
 struct Question {
     node: String,
-    answer: oneshot::Sender<Vec<Map<String, Value>>>,
+    answer: oneshot::Sender<List>,
 }
 
 impl Recordings {
@@ -173,7 +173,7 @@ impl Recordings {
 
     /// Returns the recordings of this node for another one, or only the one with the id `only`.
     /// Entries have the name of this node, and whole addresses of files.
-    async fn own(&self, with_private: bool, only: Option<u64>) -> Vec<Map<String, Value>> {
+    async fn own(&self, with_private: bool, only: Option<u64>) -> List {
         let own = self.0.own.get();
         let own = own.and_then(|own| Some((own.shelf.upgrade()?, own.serve)));
         let Some(((shelf, serve), this)) = own.zip(self.0.node.get()) else {
@@ -220,7 +220,7 @@ impl Recordings {
     }
 
     /// Returns the recordings of the other nodes. Those of nodes that do not answer are left out.
-    pub(crate) async fn elsewhere(&self, with_private: bool) -> Vec<Map<String, Value>> {
+    pub(crate) async fn elsewhere(&self, with_private: bool) -> List {
         let mut all = Vec::new();
         let mut answers = self.ask(|call| FarMessage::List { call, with_private });
         while let Some(list) = answers.next(self).await {
@@ -275,13 +275,13 @@ impl Recordings {
 /// The answers of the other nodes to a question.
 #[derive(Debug)]
 struct Answers {
-    waiting: Vec<(u64, oneshot::Receiver<Vec<Map<String, Value>>>)>,
+    waiting: Vec<(u64, oneshot::Receiver<List>)>,
     deadline: Instant,
 }
 
 impl Answers {
     /// Returns the answer of another node, or `None` if no more come in time.
-    async fn next(&mut self, recordings: &Recordings) -> Option<Vec<Map<String, Value>>> {
+    async fn next(&mut self, recordings: &Recordings) -> Option<List> {
         while let Some((call, answered)) = self.waiting.pop() {
             match timeout_at(self.deadline, answered).await {
                 Ok(Ok(list)) => return Some(list),
