@@ -77,13 +77,13 @@ impl Rooms for Door {
             let error = answer.as_ref().err();
             error.is_some_and(|error| error.code() == Code::NotFound)
         };
-        let known = self.ask_elsewhere(|| Asked::CreateRoom(request.clone()));
+        let known = self.ask_elsewhere(|| Asked::CreateRoom(Box::new(request.clone())));
         if let Some(known) = known.await.filter(|it| !is_missing(it)) {
             return known;
         }
         self.prepare_room(&request.name, true).await?;
         // Another node may have been faster.
-        let known = self.ask_elsewhere(|| Asked::CreateRoom(request.clone()));
+        let known = self.ask_elsewhere(|| Asked::CreateRoom(Box::new(request.clone())));
         if let Some(known) = known.await.filter(|it| !is_missing(it)) {
             return known;
         }

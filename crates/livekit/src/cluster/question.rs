@@ -29,8 +29,8 @@ pub(crate) enum Asked {
     #[prost(string, tag = "2")]
     Publish(String),
     /// A request of the services.
-    #[prost(message, tag = "3")]
-    CreateRoom(lk::CreateRoomRequest),
+    #[prost(message, boxed, tag = "3")]
+    CreateRoom(Box<lk::CreateRoomRequest>),
     /// The description of one room.
     #[prost(string, tag = "4")]
     Room(String),

@@ -77,10 +77,10 @@ impl Note {
             // Without the list nobody at other nodes may subscribe.
             note.sharing = note.sharing.map(|_| SubscriptionPermission::default());
         }
-        if note.encoded_len() > LONGEST {
-            if let Some(info) = &mut note.info {
-                info.data_tracks.clear();
-            }
+        if note.encoded_len() > LONGEST
+            && let Some(info) = &mut note.info
+        {
+            info.data_tracks.clear();
         }
         STANDARD.encode(note.encode_to_vec())
     }

@@ -167,7 +167,7 @@ impl DoorMessages {
 
     /// Returns the run and the number to confirm to a node: after many messages, or (`at_once`) when
     /// there is anything new.
-    pub(crate) fn to_confirm(&mut self, to: &NodeId, at_once: bool) -> Option<(u64, u64)> {
+    pub(crate) fn unconfirmed(&mut self, to: &NodeId, at_once: bool) -> Option<(u64, u64)> {
         let taken = self.taken.get_mut(to)?;
         let new = taken.last.saturating_sub(taken.confirmed);
         if new == 0 || new < CONFIRMED && !at_once {
@@ -224,7 +224,7 @@ impl Spanning {
         if let (Some(door), Ok(bytes)) = (self.doors.door(), STANDARD.decode(bytes)) {
             door.take(&key.name(), from.as_str(), &bytes);
         }
-        if let Some((run, number)) = self.door_messages.to_confirm(from, false) {
+        if let Some((run, number)) = self.door_messages.unconfirmed(from, false) {
             let confirmed = RoomMessage::Confirmed { run, number };
             self.send(from, key, &confirmed).await;
         }
@@ -247,7 +247,7 @@ impl Spanning {
             return;
         };
         for node in self.door_messages.senders() {
-            if let Some((run, number)) = self.door_messages.to_confirm(&node, true) {
+            if let Some((run, number)) = self.door_messages.unconfirmed(&node, true) {
                 let confirmed = RoomMessage::Confirmed { run, number };
                 self.send(&node, &key, &confirmed).await;
             }
@@ -273,7 +273,11 @@ impl Sent {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        reason = "a test fails by a panic"
+    )]
     use portunus_cluster::HomeKey;
 
     use super::*;
@@ -297,9 +301,9 @@ mod tests {
         let came = again.iter().filter(|it| to.take(&a, it.numbered));
         let came: Vec<u8> = came.map(|it| it.content[0]).collect();
         assert_eq!(came, [1, 2, 3, 4]);
-        assert_eq!(to.to_confirm(&a, false), None);
-        let (run, number) = to.to_confirm(&a, true).unwrap();
-        assert_eq!(to.to_confirm(&a, true), None);
+        assert_eq!(to.unconfirmed(&a, false), None);
+        let (run, number) = to.unconfirmed(&a, true).unwrap();
+        assert_eq!(to.unconfirmed(&a, true), None);
         from.confirmed(&b, run, number);
         assert!(from.again(&b).is_empty());
         assert!(from.silent(Instant::now() + PATIENCE).is_empty());
