@@ -2,21 +2,44 @@
 that failed to the second, and of those that passed when they ran once more to the third."""
 
 import pathlib
+import signal
 import sys
 import unittest
 
 # So many tests that fail do so for a reason: they do not run once more.
 MANY = 8
+# Longer than any of the tests takes on a busy machine.
+PATIENCE_S = 300
+
+
+class Result(unittest.TextTestResult):
+    """Ends a test that hangs, so that the others run."""
+
+    def startTest(self, test):
+        super().startTest(test)
+        signal.alarm(PATIENCE_S)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        super().stopTest(test)
+
+
+def interrupt(_signal, _frame):
+    raise TimeoutError(f"the test took longer than {PATIENCE_S} s")
+
+
+def run(suite: unittest.TestSuite) -> unittest.TestResult:
+    return unittest.TextTestRunner(verbosity=2, resultclass=Result).run(suite)
 
 
 def main() -> int:
     folder = pathlib.Path(__file__).parent
-    suite = unittest.defaultTestLoader.discover(str(folder))
-    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    signal.signal(signal.SIGALRM, interrupt)
+    result = run(unittest.defaultTestLoader.discover(str(folder)))
     failed = failures(result)
     flaky = []
     if 0 < len(failed) <= MANY and all(isinstance(test, unittest.TestCase) for test, _ in result.failures + result.errors):
-        once_more = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromNames(failed))
+        once_more = run(unittest.defaultTestLoader.loadTestsFromNames(failed))
         failed, first = failures(once_more), failed
         flaky = [name for name in first if name not in failed]
     passed = max(0, result.testsRun - len(failed) - len(result.skipped))

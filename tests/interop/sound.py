@@ -46,6 +46,8 @@ class Ear:
 
     def __init__(self, who: str, rate: int = 48_000, channels: int = 1):
         self.who, self.rate, self.channels = who, rate, channels
+        # The program that hears, if it is one.
+        self.process: asyncio.subprocess.Process | None = None
         self._samples = array.array("h")
 
     def take(self, data: bytes):
@@ -110,6 +112,7 @@ async def program(who: str, *command: str, rate: int = 16_000, channels: int = 1
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE)
     ear = Ear(who, rate, channels)
+    ear.process = process
     listening = asyncio.create_task(ear.read(process.stdout))
     try:
         yield ear

@@ -9,7 +9,7 @@ import tempfile
 
 from audio_room import AudioRoomTestCase
 from sound import TONES, Ear, program
-from test_forward import free_pair, is_free
+from test_forward import free_pair, listens
 
 KEY = base64.b64encode(bytes(range(30))).decode()
 RTPMAP = {"opus": (100, "opus/48000/2"), "pcmu": (0, "PCMU/8000"), "pcma": (8, "PCMA/8000")}
@@ -29,8 +29,7 @@ class ForwardTestCase(AudioRoomTestCase):
             f"ffmpeg with {codec} {suite or ''} {members}", shutil.which("ffmpeg"), "-v", "error",
             "-protocol_whitelist", "file,udp,rtp,srtp,crypto,pipe", "-analyzeduration", "200000", "-i", str(sdp),
             "-f", "s16le", "-ac", str(channels), "-ar", "16000", "-flush_packets", "1", "pipe:1", channels=channels))
-        while is_free(port):
-            await asyncio.sleep(0.02)
+        await listens(port, ear.process)
         srtp = {"srtp_suite": suite, "srtp_crypto": KEY} if suite else {}
         forwarder = await self.manage("rtp_forward", host="127.0.0.1", port=port, codec=codec, **srtp, **members)
         ear.stream = forwarder["stream_id"]

@@ -113,8 +113,7 @@ class Decoder:
             "-i", str(self.sdp), "-frames:v", "30", "-f", "framemd5", "-",
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         # What comes before it listens would be lost, the first keyframe too.
-        while is_free(self.port):
-            await asyncio.sleep(0.02)
+        await listens(self.port, self.process)
 
     async def done(self) -> tuple[int, int]:
         """Waits for the frames; gives their width and height."""
@@ -214,6 +213,16 @@ class Forwarding(unittest.IsolatedAsyncioTestCase):
                 await asyncio.wait([heard], timeout=0.2)
         self.assertEqual(await heard, "hello over there")
         return viewer
+
+
+async def listens(port: int, program: asyncio.subprocess.Process):
+    """Waits until a program has bound a port."""
+    async with asyncio.timeout(WAIT):
+        while is_free(port):
+            if program.returncode is not None:
+                errors = await program.stderr.read() if program.stderr else b""
+                raise AssertionError(f"the program ended with status {program.returncode}: {errors.decode()}")
+            await asyncio.sleep(0.02)
 
 
 def is_free(port: int) -> bool:

@@ -11,7 +11,7 @@ import aiohttp
 
 from layers import SIZES, Layered
 from server import Server
-from test_forward import WAIT, Decoder, Member, Room, free_pair, is_free
+from test_forward import WAIT, Decoder, Member, Room, free_pair, listens
 
 
 class Sizes(Decoder):
@@ -24,8 +24,7 @@ class Sizes(Decoder):
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE)
         self.stack.callback(self.process.kill)
         # What comes before it listens would be lost, the first keyframe too.
-        while is_free(self.port):
-            await asyncio.sleep(0.02)
+        await listens(self.port, self.process)
 
     async def until(self, size: tuple[int, int]):
         """Waits for a frame of this size."""
