@@ -12,10 +12,13 @@
 mod nodes;
 mod server;
 
-use std::net::UdpSocket;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use nodes::livekit::{Client, call, door, until};
+use nodes::livekit::{Client, KEY, call, door, until};
 use nodes::{Site, home_of};
 use portunus_livekit::protocol::{DisconnectReason, UpdateSubscription, signal_request};
 use portunus_tests::free_port;
@@ -40,6 +43,95 @@ fn people(port: u16, room: &str) -> Vec<Value> {
 fn named<'l>(list: &'l Value, room: &str) -> Option<&'l Value> {
     let mut rooms = list["rooms"].as_array()?.iter();
     rooms.find(|it| it["name"] == room)
+}
+
+/// Takes the events that nodes post. Returns the configuration for it.
+fn hook() -> (mpsc::Receiver<Value>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let (sender, events) = mpsc::channel();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (connection, sender) = (connection.unwrap(), sender.clone());
+            std::thread::spawn(move || take_events(&connection, &sender));
+        }
+    });
+    let more = format!("\n[livekit.webhook]\nurls = [\"http://{to}/hook\"]\napi_key = \"{KEY}\"\n");
+    (events, more)
+}
+
+fn take_events(mut connection: &TcpStream, events: &mpsc::Sender<Value>) {
+    let mut reader = BufReader::new(connection);
+    let mut length = 0;
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+        let header = line.trim_end().to_ascii_lowercase();
+        line.clear();
+        if let Some(value) = header.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+        if !header.is_empty() {
+            continue;
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        connection
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .unwrap();
+        // The test may have ended.
+        let _ = events.send(serde_json::from_slice(&body).unwrap());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_is_posted_by_one_node_only() {
+    let (events, more) = hook();
+    let Some((_site, ports)) = three(&more) else {
+        return;
+    };
+    let mut counts = HashMap::<String, u32>::new();
+    let mut until_posted = |what: &str| {
+        let begin = Instant::now();
+        while !counts.contains_key(what) {
+            let left = PATIENCE.saturating_sub(begin.elapsed());
+            let event = events
+                .recv_timeout(left)
+                .unwrap_or_else(|_| panic!("{what} is not posted: {counts:?}"));
+            let room = event["room"]["name"].as_str().unwrap();
+            let identity = event["participant"]["identity"].as_str();
+            let name = event["event"].as_str().unwrap();
+            let key = format!("{name} {room} {}", identity.unwrap_or_default());
+            *counts.entry(key.trim_end().to_owned()).or_default() += 1;
+        }
+        counts.clone()
+    };
+    // The second room tells that no node posts more of the first one.
+    for room in ["hall", "lobby"] {
+        let [mut al, mut bo, mut cy] = {
+            let [a, b, c] = ports;
+            let al = Client::join(a, "al", room).await.unwrap();
+            let bo = Client::join(b, "bo", room).await.unwrap();
+            let cy = Client::join(c, "cy", room).await.unwrap();
+            [al, bo, cy]
+        };
+        al.until("all", |it| it.others.len() == 2).await;
+        bo.until("all", |it| it.others.len() == 2).await;
+        let (status, answer) = call(ports[1], "DeleteRoom", room, &json!({ "room": room }));
+        assert_eq!(status, 200, "{answer}");
+        for client in [&mut al, &mut bo, &mut cy] {
+            client.until("the end", |it| it.left.is_some()).await;
+        }
+        for event in [
+            format!("room_started {room}"),
+            format!("room_finished {room}"),
+            format!("participant_connection_aborted {room} al"),
+            format!("participant_connection_aborted {room} bo"),
+            format!("participant_connection_aborted {room} cy"),
+        ] {
+            let counts = until_posted(&event);
+            assert!(counts.values().all(|count| *count == 1), "{counts:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
