@@ -38,7 +38,7 @@ pub use id::{Epoch, IdError, NodeId, Revision};
 pub use key::{HomeKey, KeyError};
 pub use links::{CloseReason, ConnId, LinkEvent};
 pub use node::{Demand, DemandError, Node, Sizes};
-pub use record::{HomeRecord, Load, NodeRecord, NodeState, RecordError};
+pub use record::{HomeRecord, Load, MAX_WORKERS, NodeRecord, NodeState, RecordError};
 pub use settings::{NodeSettings, Urls, WithoutBus};
 pub use status::{HomeStatus, LinkStatus, NodeStatus, OtherNode, Status};
 pub use wire::{About, Frame, FrameError, Hearing, KnownHome, MAX_FRAME, VersionRange, Via};

@@ -8,7 +8,10 @@ use crate::id::{Epoch, NodeId};
 use crate::wire::VersionRange;
 
 /// The longest value in bytes.
-const LONGEST: usize = 4_096;
+const LONGEST: usize = 8_192;
+
+/// The most media workers of a node of a cluster. Each has an address for links.
+pub const MAX_WORKERS: usize = 64;
 
 /// The most addresses of one kind in a record.
 const ADDRESSES: usize = 16;
@@ -102,7 +105,7 @@ impl NodeRecord {
     /// Reads a value. Unknown members are skipped.
     pub fn parse(value: &[u8]) -> Result<Self, RecordError> {
         let record: Self = parse(value)?;
-        if !(1..=ADDRESSES).contains(&record.control.len()) || record.relay.len() > 64 {
+        if !(1..=ADDRESSES).contains(&record.control.len()) || record.relay.len() > MAX_WORKERS {
             return Err(RecordError::Malformed(
                 "a wrong number of addresses".to_owned(),
             ));

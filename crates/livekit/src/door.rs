@@ -412,13 +412,15 @@ impl Door {
         let entry = self.ask_entry(&admitted.room, identity, &sid).await?;
         let options = || self.options(&admitted.claims);
         let hall = self.hall_with(&admitted.room, makes.then_some(&options))?;
-        match entry {
+        let ticket = match entry {
             Entry::Let(note) => {
+                let ticket = note.ticket;
                 hall.is_followed();
                 hall.take_room_note(note, true);
+                ticket
             }
             Entry::Unasked => hall.admit(identity, &sid, None)?,
-        }
+        };
         hall.is_joined();
         hall.report_started();
         let joining = Joining {
@@ -428,6 +430,7 @@ impl Door {
             hall,
             identity: admitted.identity,
             sid,
+            ticket,
             claims: admitted.claims,
             token: admitted.token,
             permissions: admitted.permissions,

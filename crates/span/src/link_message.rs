@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 
+use portunus_cluster::MAX_WORKERS;
 use portunus_media::NodeLinkKey;
 use portunus_relay::Message;
 use serde::{Deserialize, Serialize};
 
 /// The longest message in bytes.
 const LONGEST: usize = 16_384;
-/// The most workers of a node.
-const MAX_WORKERS: usize = 64;
 
 /// A message about a media link. The node that dials is the *opener*: it makes the keys. Later
 /// versions may add messages and members, which earlier ones skip.

@@ -107,7 +107,8 @@ impl Cluster {
         let folder = Folder::new(&config.node.folder);
         let written = folder.identity_written();
         let identity = folder.identity()?;
-        let revocations = Keeper::open(folder.clone(), config.node.revoked.clone())?;
+        let revocations = Keeper::open(folder.clone(), config.node.revoked.clone());
+        let revocations = revocations.map_err(StartError::Revocations)?;
         let name = match config.node.name.is_empty() {
             true => identity.id.clone(),
             false => NodeId::new(&config.node.name)?,

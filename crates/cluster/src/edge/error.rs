@@ -18,6 +18,9 @@ pub enum StartError {
          cluster join`"
     )]
     Authority(#[from] AuthorityError),
+    /// A list of revoked certificates cannot be used.
+    #[error("the revoked certificates in cluster.folder, or of cluster.revoked: {0}")]
+    Revocations(#[source] AuthorityError),
     /// The certificate is for another name.
     #[error("cluster.name: the certificate in cluster.folder is for {0}")]
     OtherName(NodeId),

@@ -42,8 +42,8 @@ const FIRST_BUS: Duration = Duration::from_secs(5);
 /// Between two looks at the links.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The most items of this node in one room.
-const MAX_ITEMS: usize = 10_000;
+/// The most items of this node in one room: 10,000 resources, and what their keeper says besides.
+const MAX_ITEMS: usize = 10_016;
 
 /// Something that the server wants.
 #[derive(Debug, Clone, PartialEq)]

@@ -57,7 +57,11 @@ impl Door {
             hall.report_started();
         }
         FarAnswer::of(match admitted {
-            Ok(()) => Ok(hall.room_note(&hall.room.lock()).encode_to_vec()),
+            Ok(ticket) => {
+                let mut note = hall.room_note(&hall.room.lock());
+                note.ticket = ticket;
+                Ok(note.encode_to_vec())
+            }
             Err(refusal) => Err(ServiceError::from(refusal)),
         })
     }

@@ -1,7 +1,11 @@
 //! Who may join a room of a cluster. The home of the room decides: of two clients with one identity
 //! the later one stays, wherever they are.
+//!
+//! The home numbers the clients that it lets in. Nodes learn of each other's clients in any order, and
+//! each keeps the one with the greatest number.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use livekit_protocol::{DisconnectReason, leave_request};
@@ -10,7 +14,7 @@ use portunus_room::{ClaimRefusal, Displaced, PersonId, State};
 use super::far::{FarContent, Replaced};
 use super::out::leave;
 use super::room_note::RoomNote;
-use super::{Event, Hall, Member, Role};
+use super::{Event, Hall, Member, Role, now_ms};
 
 /// The most sessions that are kept from joining.
 const MAX_BARRED: usize = 256;
@@ -44,13 +48,13 @@ pub(crate) enum EntryRefusal {
 
 impl Hall {
     /// Lets a client with this session join, at `node` or (`None`) here: it gets the identity, and one
-    /// of the places.
+    /// of the places. Returns when it was let in, as a number that is greater than those before.
     pub(crate) fn admit(
         &self,
         identity: &str,
         sid: &str,
         node: Option<&str>,
-    ) -> Result<(), EntryRefusal> {
+    ) -> Result<u64, EntryRefusal> {
         let id = self.id_of(identity);
         let limit = usize::try_from(self.options().max_participants);
         let limit = limit.ok().filter(|limit| *limit > 0);
@@ -59,18 +63,20 @@ impl Hall {
             return Err(EntryRefusal::Gone);
         }
         if self.rooms.others().is_none() {
-            return check_limit(&state, &id, limit);
+            check_limit(&state, &id, limit)?;
+            return Ok(self.ticket(self.people().get(&id).map_or(0, |it| it.ticket)));
         }
         let far = state.person(&id).and_then(|person| person.node());
         let far = far.map(str::to_owned).filter(|far| Some(&**far) != node);
         let is_here = state.person(&id).is_some_and(|it| !it.is_elsewhere());
-        let (member, is_named, former) = {
+        let (member, is_named, former, ticket) = {
             let mut people = self.people();
             let info = people.info(&state, &id);
             let person = people.get(&id);
             let member = person.and_then(|person| person.member.clone());
             let is_named = person.is_some_and(|person| person.identity.is_some());
-            (member, is_named, info.map(|info| info.sid))
+            let ticket = person.map_or(0, |person| person.ticket);
+            (member, is_named, info.map(|info| info.sid), ticket)
         };
         let is_of_other_door = far.is_some() && !is_named;
         if is_of_other_door || is_here && member.is_none() {
@@ -94,7 +100,27 @@ impl Hall {
             // One of this node that is about to join has no claim any more.
             self.replace(&mut state, &id);
         }
-        Ok(())
+        Ok(self.ticket(ticket))
+    }
+
+    /// Returns the number of a client that is let in: microseconds since 1970, but more than the last
+    /// one, and than that of `before`, whom it may replace. The caller holds the lock of the room.
+    fn ticket(&self, before: u64) -> u64 {
+        let now = u64::try_from(now_ms()).unwrap_or_default();
+        let last = self.last_ticket.load(Ordering::Relaxed).max(before);
+        let ticket = last.saturating_add(1).max(now.saturating_mul(1_000));
+        self.last_ticket.store(ticket, Ordering::Relaxed);
+        ticket
+    }
+
+    /// Returns whether another client with the identity of this one was let in later, and is in the
+    /// room already.
+    pub(crate) fn has_later(&self, state: &State, member: &Member) -> bool {
+        let mut people = self.people();
+        // Brings what is known of it up to date.
+        let is_there = people.info(state, &member.id).is_some();
+        let other = people.get(&member.id).map_or(0, |person| person.ticket);
+        is_there && is_displaced(member.ticket, other)
     }
 
     fn tell_replaced(&self, node: &str, identity: &str, sid: String) {
@@ -154,6 +180,12 @@ impl Hall {
         }
         member.happens(Event::End(reason));
     }
+}
+
+/// Returns whether a client gives way to another one with its identity. One of whom it is not known
+/// when it was let in does not, since the home has an earlier version.
+pub(crate) const fn is_displaced(ticket: u64, other: u64) -> bool {
+    ticket != 0 && ticket < other
 }
 
 /// Returns the last message to a client whose identity another one has.

@@ -46,6 +46,8 @@ pub(crate) struct Member {
     pub(crate) id: PersonId,
     /// The id of its session.
     pub(crate) sid: String,
+    /// When it was let in ([`super::entries`]). 0 if that is not known.
+    pub(crate) ticket: u64,
     /// Its room.
     pub(crate) hall: Arc<Hall>,
     /// How its client wants media.
@@ -105,7 +107,7 @@ pub(crate) struct Described {
 impl Member {
     pub(crate) fn new(
         identity: String,
-        sid: String,
+        (sid, ticket): (String, u64),
         hall: Arc<Hall>,
         reception: Reception,
         events: mpsc::Sender<Event>,
@@ -115,6 +117,7 @@ impl Member {
             id: hall.id_of(&identity),
             identity,
             sid,
+            ticket,
             hall,
             reception,
             out: Out::default(),

@@ -25,7 +25,7 @@ mod speaking;
 mod track;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -46,13 +46,14 @@ pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;
 use entries::Barred;
-pub(crate) use entries::{Entry, EntryRefusal, farewell};
+pub(crate) use entries::{Entry, EntryRefusal, farewell, is_displaced};
 pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
 #[cfg(feature = "testing")]
 pub(crate) use note::read_note;
+pub(crate) use note::ticket_of;
 pub(crate) use options::RoomOptions;
 use others::Others;
 pub(crate) use others::watch_others;
@@ -109,6 +110,8 @@ pub(crate) struct Hall {
     others: Mutex<Others>,
     /// The sessions that cannot join any more.
     barred: Mutex<Barred>,
+    /// When the last client was let in.
+    last_ticket: AtomicU64,
 }
 
 /// Since when nobody is in a room, and whether somebody was.
@@ -164,6 +167,7 @@ impl Hall {
             departed: Mutex::default(),
             others: Mutex::default(),
             barred: Mutex::default(),
+            last_ticket: AtomicU64::default(),
         }
     }
 

@@ -32,6 +32,9 @@ pub(super) struct Note {
     /// The data tracks of other nodes that it receives.
     #[prost(string, repeated, tag = "3")]
     receives: Vec<String>,
+    /// When the home of the room let it in. Earlier versions tell none.
+    #[prost(uint64, tag = "4")]
+    ticket: u64,
 }
 
 impl Note {
@@ -68,6 +71,7 @@ impl Note {
             info: Some(info),
             sharing: person.sharing.clone(),
             receives,
+            ticket: person.ticket,
         };
         note.receives.truncate(MAX_RECEIVED);
         if note.encoded_len() > LONGEST {
@@ -88,6 +92,7 @@ impl Note {
     /// Takes what is known of a participant of another node.
     pub(super) fn apply(self, person: &mut Person) {
         let Some(mut info) = self.info else { return };
+        person.ticket = self.ticket;
         person.sharing = self.sharing;
         person.receives = self.receives;
         person.receives.truncate(MAX_RECEIVED);
@@ -107,6 +112,11 @@ impl Note {
         let tracks = info.tracks.iter().map(|track| told(track, &person.tracks));
         person.tracks = tracks.collect();
     }
+}
+
+/// Returns when a participant of another node was let in, as its note says.
+pub(crate) fn ticket_of(note: &str) -> u64 {
+    Note::parse(note).map_or(0, |note| note.ticket)
 }
 
 /// Returns a data track of a participant at another node, with those who receive it already.

@@ -35,6 +35,8 @@ pub(crate) struct People {
 pub(crate) struct Person {
     /// The id of its session.
     pub(crate) sid: String,
+    /// When it was let in ([`super::entries`]). 0 if that is not known.
+    pub(crate) ticket: u64,
     /// Its client, if it is of this door.
     pub(crate) member: Option<Arc<Member>>,
     /// Its identity, if it is not its id in the room. That of a client is known by the client.
@@ -86,6 +88,7 @@ impl Person {
     pub(crate) fn new(member: Arc<Member>) -> Self {
         Person {
             sid: member.sid.clone(),
+            ticket: member.ticket,
             member: Some(member),
             state: participant_info::State::Joining,
             ..Person::foreign()
@@ -110,6 +113,7 @@ impl Person {
     fn foreign() -> Self {
         Person {
             sid: IdKind::Participant.random(),
+            ticket: 0,
             member: None,
             identity: None,
             state: participant_info::State::Active,

@@ -32,6 +32,9 @@ pub(crate) struct RoomNote {
     /// Whether the metadata is left out, since it is too long.
     #[prost(bool, tag = "4")]
     is_cut: bool,
+    /// In the answer to a client that may join: when it was let in.
+    #[prost(uint64, tag = "5")]
+    pub(crate) ticket: u64,
 }
 
 /// The parts of a room by which nodes know that it is the same one.
@@ -139,6 +142,7 @@ impl Hall {
             version: identity.version,
             sync_streams: options.sync_streams,
             is_cut: identity.is_cut,
+            ticket: 0,
         }
     }
 

@@ -49,6 +49,8 @@ pub(crate) struct Joining<'a> {
     pub(crate) identity: String,
     /// The id of its session.
     pub(crate) sid: String,
+    /// When it was let in.
+    pub(crate) ticket: u64,
     pub(crate) claims: Grants,
     /// Makes tokens for reconnects.
     pub(crate) token: Renewal,
@@ -86,7 +88,8 @@ impl Joining<'_> {
     pub(crate) async fn join(self) -> Result<Joined, JoinError> {
         let (events, happening) = mpsc::channel(EVENTS);
         let (inputs, requests) = mpsc::channel(INPUTS);
-        let (identity, sid, hall) = (self.identity.clone(), self.sid.clone(), self.hall.clone());
+        let (identity, hall) = (self.identity.clone(), self.hall.clone());
+        let sid = (self.sid.clone(), self.ticket);
         let reception = self.reception();
         let member = Member::new(identity, sid, hall, reception, events, inputs.clone());
         let member = Arc::new(member);
@@ -173,7 +176,7 @@ impl Joining<'_> {
         if state.is_destroyed() {
             return Err(Refusal::NotInRoom.into());
         }
-        if hall.is_barred(&session.member.sid) {
+        if hall.is_barred(&session.member.sid) || hall.has_later(&state, &session.member) {
             return Err(JoinError::Replaced);
         }
         hall.replace(&mut state, id);

@@ -18,7 +18,7 @@ use portunus_sdp::{Description, LocalJsep, Msid};
 use serde_json::{Value, json};
 
 use crate::frame::Frame;
-use crate::hall::{Event, Member, leave};
+use crate::hall::{Event, Member, is_displaced, leave, ticket_of};
 
 /// A PeerConnection of a participant.
 #[derive(Debug)]
@@ -89,6 +89,20 @@ impl Client for Peer {
     fn wanted(&self) {
         self.member.is_unbalanced.store(true, Ordering::Release);
         self.member.wake.notify_one();
+    }
+
+    fn contested(&self, note: Option<&str>) {
+        let other = note.map(ticket_of).unwrap_or_default();
+        if is_displaced(self.member.ticket, other) {
+            let reason = DisconnectReason::DuplicateIdentity;
+            {
+                let mut people = self.member.hall.people();
+                if let Some(person) = people.get_mut(&self.member.id) {
+                    person.disconnect_reason = reason;
+                }
+            }
+            self.end(reason);
+        }
     }
 
     fn send(&self, told: &Told<'_>, offer: Option<LocalJsep>) {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portunus_audiobridge::ClusterRooms;
-use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load};
+use portunus_cluster::{Cluster, ClusterConfig, Demand, Event, Facts, Load, MAX_WORKERS};
 use portunus_core::{ClusterView, Gateway};
 use portunus_media::{MediaError, MediaPlane};
 use portunus_metrics::MetricsSource;
@@ -51,6 +51,11 @@ pub(crate) enum ClusterError {
     Start(#[from] portunus_cluster::StartError),
     #[error("cluster.media_port: {0}")]
     Media(#[from] MediaError),
+    #[error(
+        "media.workers: a node of a cluster has {MAX_WORKERS} at most, and here are {0}; set \
+         media.workers = {MAX_WORKERS}"
+    )]
+    Workers(usize),
 }
 
 /// What the node looks at.
@@ -76,6 +81,9 @@ impl ClusterNode {
             return Ok(None);
         }
         let bound = media.open_node_links(config.media_address(), config.node.media_port)?;
+        if bound.len() > MAX_WORKERS {
+            return Err(ClusterError::Workers(bound.len()));
+        }
         let addresses = config.announced_media(&bound);
         let facts = Facts {
             relay: addresses.clone(),

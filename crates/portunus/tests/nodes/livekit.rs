@@ -103,20 +103,10 @@ pub fn until(
 }
 
 impl Client {
-    /// Joins a room. Fails with the status of the refusal.
+    /// Joins a room. Fails with the status of the refusal. It may not subscribe, since it answers no
+    /// offers.
     pub async fn join(port: u16, identity: &str, room: &str) -> Result<Self, u16> {
-        Self::join_with(port, identity, room, json!({})).await
-    }
-
-    /// The same with more grants. Clients answer no offers, so who is there for longer than 15 s must
-    /// not subscribe.
-    pub async fn join_with(
-        port: u16,
-        identity: &str,
-        room: &str,
-        video: Value,
-    ) -> Result<Self, u16> {
-        let token = token(identity, room, video);
+        let token = token(identity, room, json!({ "canSubscribe": false }));
         let url = format!("ws://127.0.0.1:{port}/rtc?access_token={token}&protocol=17");
         let socket = match connect_async(url).await {
             Ok((socket, _)) => socket,

@@ -25,6 +25,12 @@ pub trait Client: Connection {
     /// Other nodes want other layers of what the client publishes ([`State::wanted_layer`]).
     fn wanted(&self) {}
 
+    /// A client of another node has the same id. `note` is what its door tells the same door here
+    /// ([`State::set_note`]).
+    fn contested(&self, note: Option<&str>) {
+        let _ = note;
+    }
+
     /// Returns whether it is told of participants who join in every room, also where
     /// [`crate::RoomSettings::notify_joining`] is off.
     fn hears_joins(&self) -> bool {

@@ -33,7 +33,12 @@ impl State {
         from: FarOrigin<'_>,
     ) -> Result<(), Refusal> {
         self.send_news();
-        self.roster.check_free(id)?;
+        if let Err(taken) = self.roster.check_free(id) {
+            if let Some(client) = self.clients.participant(id) {
+                client.contested(from.note.as_deref());
+            }
+            return Err(taken);
+        }
         let mut person = Participant::new(id.clone(), Party::Elsewhere(from.node.into()));
         person.profile = profile;
         person.permissions = permissions;
