@@ -16,6 +16,7 @@ use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
 use super::packets::Packet;
+use super::signature::{Sender, signed};
 use crate::refusals::BadInput;
 
 /// The labels of data channels.
@@ -127,11 +128,12 @@ impl Member {
         if message.label == RELIABLE && !self.is_next(packet.sequence) {
             return;
         }
-        let identity = match permission.hidden {
-            true => "",
-            false => self.identity.as_str(),
+        let sender = Sender {
+            identity: &self.identity,
+            sid: &self.sid,
+            is_hidden: permission.hidden,
         };
-        let bytes = signed(bytes, &packet, identity, &self.sid);
+        let bytes = signed(bytes, &packet, sender);
         let destinations = destinations(&packet);
         let packet = Packet {
             at: Instant::now(),
@@ -249,69 +251,11 @@ fn destinations(packet: &DataPacket) -> &[String] {
     }
 }
 
-/// Adds the sender to a packet. The last value of a field wins, so everything else stays as it is.
-fn signed(mut bytes: Vec<u8>, packet: &DataPacket, identity: &str, sid: &str) -> Vec<u8> {
-    let mut sender = DataPacket {
-        participant_identity: identity.to_owned(),
-        participant_sid: sid.to_owned(),
-        ..DataPacket::default()
-    };
-    if let Some(data_packet::Value::User(_)) = &packet.value {
-        // It is merged into the packet's own.
-        let user = livekit_protocol::UserPacket {
-            participant_identity: identity.to_owned(),
-            participant_sid: sid.to_owned(),
-            ..livekit_protocol::UserPacket::default()
-        };
-        sender.value = Some(data_packet::Value::User(user));
-    }
-    sender.encode_raw(&mut bytes);
-    bytes
-}
-
-/// Returns a packet with its sender, or `None` if it is none.
-#[cfg(feature = "testing")]
-pub(crate) fn signed_packet(bytes: Vec<u8>, identity: &str, sid: &str) -> Option<Vec<u8>> {
-    let packet = DataPacket::decode(&*bytes).ok()?;
-    Some(signed(bytes, &packet, identity, sid))
-}
-
 #[cfg(test)]
 mod tests {
-    use livekit_protocol::{RpcRequest, UserPacket};
+    use livekit_protocol::RpcRequest;
 
     use super::*;
-
-    #[test]
-    fn the_sender_is_added_and_the_rest_stays() {
-        let packet = DataPacket {
-            participant_identity: "mallory".to_owned(),
-            sequence: 7,
-            value: Some(data_packet::Value::User(UserPacket {
-                payload: vec![1, 2],
-                topic: Some("t".to_owned()),
-                ..UserPacket::default()
-            })),
-            ..DataPacket::default()
-        };
-        let mut bytes = packet.encode_to_vec();
-        // A field of a later version.
-        bytes.extend([0xA2, 0x06, 1, 9]);
-        let signed = signed(bytes, &packet, "al", "PA_1");
-        assert!(signed.windows(4).any(|it| it == [0xA2, 0x06, 1, 9]));
-        let read = DataPacket::decode(&*signed).unwrap_or_default();
-        assert_eq!(
-            (&*read.participant_identity, &*read.participant_sid),
-            ("al", "PA_1")
-        );
-        assert_eq!(read.sequence, 7);
-        let Some(data_packet::Value::User(user)) = read.value else {
-            unreachable!("it stays what it is")
-        };
-        assert_eq!(user.payload, [1, 2]);
-        assert_eq!(user.topic.as_deref(), Some("t"));
-        assert_eq!(user.participant_identity, "al");
-    }
 
     #[test]
     fn transcriptions_are_from_agents_only() {

@@ -21,6 +21,7 @@ mod packets;
 mod people;
 mod reports;
 mod room_note;
+mod signature;
 mod speaking;
 mod track;
 
@@ -39,8 +40,6 @@ use crate::frame::Frame;
 use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
-#[cfg(feature = "testing")]
-pub(crate) use data::signed_packet;
 pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
@@ -63,6 +62,8 @@ pub(crate) use people::{People, Person};
 pub(crate) use reports::Reports;
 use room_note::RoomIdentity;
 pub(crate) use room_note::RoomNote;
+#[cfg(feature = "testing")]
+pub(crate) use signature::signed_packet;
 use speaking::Speaking;
 pub(crate) use track::{Track, codec_of};
 
