@@ -131,7 +131,11 @@ impl Door {
             data_packet::Kind::Reliable => RELIABLE,
             data_packet::Kind::Lossy => LOSSY,
         };
-        let (to, targets) = targets(&hall, &request);
+        let named = {
+            let people = hall.people();
+            people.named(&request.destination_identities, &request.destination_sids)
+        };
+        let Some(to) = named else { return Ok(()) };
         let packet = lk::DataPacket {
             kind: request.kind,
             destination_identities: request.destination_identities.clone(),
@@ -146,6 +150,7 @@ impl Door {
             ..lk::DataPacket::default()
         };
         let packet = of_server(to, packet.encode_to_vec());
+        let targets = targets(&hall, &packet);
         hall.send_packet(label, &packet, targets.len() == packet.to.len());
         hall.deliver(label, packet, &targets);
         Ok(())
@@ -175,25 +180,12 @@ impl Door {
     }
 }
 
-/// Returns the participants that data is for, and their identities if they are named.
-fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
-    let (identities, sids) = (&request.destination_identities, &request.destination_sids);
-    let is_for_all = identities.is_empty() && sids.is_empty();
-    let is_named =
-        |member: &Member| identities.contains(&member.identity) || sids.contains(&member.sid);
+/// Returns the participants of this door that a packet is for.
+fn targets(hall: &Hall, packet: &Packet) -> Vec<Arc<Member>> {
     let people = hall.people();
-    let targets = people.members().filter(|it| is_for_all || is_named(it));
-    let targets: Vec<_> = targets.cloned().collect();
-    let mut to = Vec::new();
-    if !is_for_all {
-        to.clone_from(identities);
-        to.extend(targets.iter().map(|it| it.identity.clone()));
-        // Those at other nodes.
-        to.extend(sids.iter().filter_map(|sid| people.identity_of(sid)));
-        to.sort_unstable();
-        to.dedup();
-    }
-    (to, targets)
+    let targets = people.members();
+    let targets = targets.filter(|it| packet.is_for(&it.identity, &it.sid));
+    targets.cloned().collect()
 }
 
 /// Returns a message of the server itself.

@@ -133,14 +133,16 @@ impl Member {
             sid: &self.sid,
             is_hidden: permission.hidden,
         };
-        let bytes = signed(bytes, &packet, sender);
-        let destinations = destinations(&packet);
+        let (identities, sids) = destinations(&packet);
+        let Some(to) = people.named(identities, sids) else {
+            return;
+        };
         let packet = Packet {
             at: Instant::now(),
             from: self.sid.clone(),
             sequence: packet.sequence,
-            to: destinations.to_vec(),
-            bytes: bytes.into(),
+            to,
+            bytes: signed(bytes, &packet, sender).into(),
         };
         let members = people.members();
         let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
@@ -240,14 +242,15 @@ fn is_forwarded(packet: &DataPacket, is_agent: bool) -> bool {
     }
 }
 
-/// Returns the identities that a packet is for. Empty means all.
-fn destinations(packet: &DataPacket) -> &[String] {
-    if !packet.destination_identities.is_empty() {
-        return &packet.destination_identities;
-    }
-    match &packet.value {
-        Some(data_packet::Value::User(user)) => &user.destination_identities,
-        Some(_) | None => &[],
+/// Returns the identities and the sessions that a packet is for. Nobody named means all.
+fn destinations(packet: &DataPacket) -> (&[String], &[String]) {
+    let identities = packet.destination_identities.as_slice();
+    let Some(data_packet::Value::User(user)) = &packet.value else {
+        return (identities, &[]);
+    };
+    match identities {
+        [] => (&user.destination_identities, &user.destination_sids),
+        _ => (identities, &user.destination_sids),
     }
 }
 

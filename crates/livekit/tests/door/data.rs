@@ -129,6 +129,68 @@ async fn messages_go_to_the_others_or_to_those_that_are_named() {
 }
 
 #[tokio::test]
+async fn sessions_and_identities_name_those_who_get_a_message() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut third = world.join("cy", "demo").await;
+    let cy = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    is_active(&mut third, "cy").await;
+    let bo_sid = second.join.participant.as_ref().unwrap().sid.clone();
+    let to = |sequence: u32, text: &str, to: &[&str], sid: &str| {
+        let mut packet = packet(sequence, text, to);
+        if let Some(data_packet::Value::User(user)) = &mut packet.value {
+            user.destination_sids = vec![sid.to_owned()];
+        }
+        packet
+    };
+    let packets = [
+        to(1, "bo only", &[], &bo_sid),
+        to(2, "nobody", &[], "PA_unknown"),
+        to(3, "bo and cy", &["cy"], &bo_sid),
+        packet(4, "end", &[]),
+    ];
+    for packet in &packets {
+        send(&world, publisher, "_reliable", packet).await;
+    }
+    eventually(|| got(&world, bo).len() == 3).await;
+    eventually(|| got(&world, cy).len() == 2).await;
+    assert_eq!(
+        got(&world, bo),
+        [
+            "_reliable al: bo only",
+            "_reliable al: bo and cy",
+            "_reliable al: end"
+        ]
+    );
+    assert_eq!(
+        got(&world, cy),
+        ["_reliable al: bo and cy", "_reliable al: end"]
+    );
+    // Nor does one who connects later get a message of the service for an unknown session.
+    let admin = crate::world::token("", "demo", json!({ "roomAdmin": true }));
+    let body = json!({ "room": "demo", "data": "YWhh", "destination_sids": ["PA_unknown"] });
+    let before = world.server.peers();
+    let _dee = world.join("dee", "demo").await;
+    let dee = new_peers(&world, &before)[0];
+    let (status, text) = world.call("SendData", &admin, &body).await;
+    assert_eq!(status, 200, "{text}");
+    send(&world, publisher, "_reliable", &packet(5, "later", &[])).await;
+    eventually(|| got(&world, bo).len() == 4).await;
+    world.up(dee).await;
+    eventually(|| !got(&world, dee).is_empty()).await;
+    assert_eq!(got(&world, dee), ["_reliable al: later"]);
+}
+
+#[tokio::test]
 async fn who_is_connecting_gets_reliable_messages_later() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
