@@ -132,6 +132,7 @@ impl Member {
             identity: &self.identity,
             sid: &self.sid,
             is_hidden: permission.hidden,
+            is_agent: person.is_agent(),
         };
         let (identities, sids) = destinations(&packet);
         let Some(to) = people.named(identities, sids) else {
