@@ -149,10 +149,7 @@ impl Door {
             })),
             ..lk::DataPacket::default()
         };
-        let packet = of_server(to, packet.encode_to_vec());
-        let targets = targets(&hall, &packet);
-        hall.send_packet(label, &packet, targets.len() == packet.to.len());
-        hall.deliver(label, packet, &targets);
+        hall.send(label, of_server(to, packet.encode_to_vec()));
         Ok(())
     }
 
@@ -178,14 +175,6 @@ impl Door {
         hall.deliver(RELIABLE, packet, &[member]);
         call.answer().await
     }
-}
-
-/// Returns the participants of this door that a packet is for.
-fn targets(hall: &Hall, packet: &Packet) -> Vec<Arc<Member>> {
-    let people = hall.people();
-    let targets = people.members();
-    let targets = targets.filter(|it| packet.is_for(&it.identity, &it.sid));
-    targets.cloned().collect()
 }
 
 /// Returns a message of the server itself.

@@ -145,13 +145,8 @@ impl Member {
             to,
             bytes: signed(bytes, &packet, sender).into(),
         };
-        let members = people.members();
-        let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
-        let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
-        let is_here = targets.len() == packet.to.len();
-        self.hall.send_packet(&message.label, &packet, is_here);
-        self.hall.deliver(&message.label, packet, &targets);
+        self.hall.send(&message.label, packet);
     }
 
     /// Opens the channels for messages of the server. Some clients count as connected once these
@@ -204,7 +199,22 @@ impl Member {
 }
 
 impl Hall {
-    /// Sends a message to participants. A reliable one is kept for those whose channel is not open
+    /// Sends a message to the participants of all nodes that it is for.
+    pub(crate) fn send(&self, label: &str, packet: Packet) {
+        let targets = self.targets(&packet);
+        self.send_packet(label, &packet, targets.len() == packet.to.len());
+        self.deliver(label, packet, &targets);
+    }
+
+    /// Returns the clients of this node that a message is for.
+    pub(super) fn targets(&self, packet: &Packet) -> Vec<Arc<Member>> {
+        let people = self.people();
+        let members = people.members();
+        let targets = members.filter(|it| packet.is_for(&it.identity, &it.sid));
+        targets.cloned().collect()
+    }
+
+    /// Sends a message to participants of this node. A reliable one is kept for those whose channel is not open
     /// yet.
     pub(crate) fn deliver(&self, label: &str, packet: Packet, targets: &[Arc<Member>]) {
         // Under the lock, so that a channel which is being opened misses nothing.

@@ -79,6 +79,14 @@ pub(crate) struct FarPacket {
     bytes: Vec<u8>,
 }
 
+#[cfg(test)]
+impl FarPacket {
+    /// Returns the packet.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 impl FarMessage {
     /// Reads a message. Returns `None` if it is malformed, or of a later version.
     pub(crate) fn parse(bytes: &[u8]) -> Option<FarContent> {
@@ -105,7 +113,7 @@ impl Hall {
     }
 
     /// Sends a packet to participants at other nodes. `is_here`: all that it names are at this one.
-    pub(crate) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
+    pub(super) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
         if is_here && !packet.to.is_empty() || self.rooms.others().is_none() {
             return;
         }
@@ -161,12 +169,7 @@ impl Hall {
             to,
             bytes: bytes.into(),
         };
-        let targets: Vec<_> = {
-            let people = self.people();
-            let members = people.members();
-            let targets = members.filter(|it| packet.is_for(&it.identity, &it.sid));
-            targets.cloned().collect()
-        };
+        let targets = self.targets(&packet);
         self.deliver(&label, packet, &targets);
     }
 }

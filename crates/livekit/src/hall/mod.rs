@@ -3,6 +3,8 @@
 //! The lock of a hall is taken under that of its room, never the other way round.
 
 mod batch;
+#[cfg(test)]
+mod cluster;
 mod data;
 mod data_track;
 mod data_tracks;
@@ -40,6 +42,8 @@ use crate::frame::Frame;
 use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
+#[cfg(test)]
+pub(crate) use cluster::room_of_cluster;
 pub(crate) use data::{LOSSY, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
