@@ -172,8 +172,9 @@ impl Door {
         let member = member(&hall, &request.destination_identity)?;
         let (call, packet) = hall.calls.begin(&request)?;
         let packet = of_server(vec![request.destination_identity], packet);
-        hall.deliver(RELIABLE, packet, &[member]);
-        call.answer().await
+        hall.deliver(RELIABLE, packet, std::slice::from_ref(&member));
+        // The task of its session takes the events until it has left the room.
+        call.answer(member.events.closed()).await
     }
 }
 

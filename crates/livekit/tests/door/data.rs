@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use portunus_core::testing::Line;
 use portunus_livekit::protocol::{
-    DataPacket, UserPacket, data_packet, participant_info, signal_request, signal_response,
+    DataPacket, LeaveRequest, UserPacket, data_packet, participant_info, signal_request,
+    signal_response,
 };
 use portunus_media::{DataMessage, DataPayload, Event, PeerId};
 use prost::Message;
 use serde_json::json;
 
-use crate::world::{Client, World};
+use crate::world::{Client, World, token};
 
 fn packet(sequence: u32, text: &str, to: &[&str]) -> DataPacket {
     DataPacket {
@@ -176,7 +177,7 @@ async fn sessions_and_identities_name_those_who_get_a_message() {
         ["_reliable al: bo and cy", "_reliable al: end"]
     );
     // Nor does one who connects later get a message of the service for an unknown session.
-    let admin = crate::world::token("", "demo", json!({ "roomAdmin": true }));
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
     let body = json!({ "room": "demo", "data": "YWhh", "destination_sids": ["PA_unknown"] });
     let before = world.server.peers();
     let _dee = world.join("dee", "demo").await;
@@ -188,6 +189,28 @@ async fn sessions_and_identities_name_those_who_get_a_message() {
     world.up(dee).await;
     eventually(|| !got(&world, dee).is_empty()).await;
     assert_eq!(got(&world, dee), ["_reliable al: later"]);
+}
+
+#[tokio::test]
+async fn a_call_ends_when_its_participant_leaves() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    world.all_up().await;
+    is_active(&mut al, "al").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    let body = json!({ "room": "demo", "destination_identity": "al", "method": "m" });
+    let called = world.call("PerformRpc", &admin, &body);
+    let leaves = async {
+        eventually(|| !world.server.requested().data.is_empty()).await;
+        al.send(signal_request::Message::Leave(LeaveRequest::default()))
+            .await;
+    };
+    let ((status, text), ()) = tokio::join!(called, leaves);
+    assert_eq!(status, 503, "{text}");
+    assert!(
+        text.contains("RpcError 1503: Recipient disconnected"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
