@@ -209,6 +209,7 @@ fn error(code: u32, message: &str, data: &str) -> ServiceError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
     use std::future::{pending, ready};
 
     use livekit_protocol::{RpcAck, RpcResponse, rpc_response};

@@ -7,7 +7,7 @@ use livekit_protocol::{data_packet, signal_request};
 use prost::Message;
 
 use crate::door::Door;
-use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
+use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions, nonce};
 use crate::services::{Answer, ServiceError};
 
 impl Door {
@@ -136,6 +136,7 @@ impl Door {
             people.named(&request.destination_identities, &request.destination_sids)
         };
         let Some(to) = named else { return Ok(()) };
+        let nonce = nonce(&request.nonce);
         let packet = lk::DataPacket {
             kind: request.kind,
             destination_identities: request.destination_identities.clone(),
@@ -149,7 +150,11 @@ impl Door {
             })),
             ..lk::DataPacket::default()
         };
-        hall.send(label, of_server(to, packet.encode_to_vec()));
+        let packet = Packet {
+            nonce,
+            ..of_server(to, packet.encode_to_vec())
+        };
+        hall.send(label, packet);
         Ok(())
     }
 
@@ -185,6 +190,7 @@ fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
         from: String::new(),
         sequence: 0,
         to,
+        nonce: None,
         bytes: bytes.into(),
     }
 }

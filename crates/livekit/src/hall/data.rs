@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
+use super::nonces::{Nonce, nonce};
 use super::packets::Packet;
 use super::signature::{Sender, signed};
 use crate::refusals::BadInput;
@@ -143,6 +144,7 @@ impl Member {
             from: self.sid.clone(),
             sequence: packet.sequence,
             to,
+            nonce: nonce_of(&packet),
             bytes: signed(bytes, &packet, sender).into(),
         };
         drop(people);
@@ -199,8 +201,11 @@ impl Member {
 }
 
 impl Hall {
-    /// Sends a message to the participants of all nodes that it is for.
+    /// Sends a message to the participants of all nodes that it is for, unless its nonce is repeated.
     pub(crate) fn send(&self, label: &str, packet: Packet) {
+        if self.is_repeated(&packet) {
+            return;
+        }
         let targets = self.targets(&packet);
         self.send_packet(label, &packet, targets.len() == packet.to.len());
         self.deliver(label, packet, &targets);
@@ -228,6 +233,14 @@ impl Hall {
         if label == RELIABLE {
             packets.keep(packet);
         }
+    }
+}
+
+/// Returns the nonce of a packet, if it has one.
+fn nonce_of(packet: &DataPacket) -> Option<Nonce> {
+    match &packet.value {
+        Some(data_packet::Value::User(user)) => nonce(&user.nonce),
+        Some(_) | None => None,
     }
 }
 

@@ -77,6 +77,9 @@ pub(crate) struct FarPacket {
     to: Vec<String>,
     #[prost(bytes = "vec", tag = "5")]
     bytes: Vec<u8>,
+    /// Its nonce, 16 bytes. Empty without one.
+    #[prost(bytes = "vec", tag = "6")]
+    nonce: Vec<u8>,
 }
 
 #[cfg(test)]
@@ -123,6 +126,7 @@ impl Hall {
             sequence: packet.sequence,
             to: packet.to.clone(),
             bytes: packet.bytes.to_vec(),
+            nonce: packet.nonce.map(Vec::from).unwrap_or_default(),
         }));
     }
 
@@ -157,6 +161,7 @@ impl Hall {
             sequence,
             to,
             bytes,
+            nonce,
         } = packet;
         let is_known = label == RELIABLE || label == LOSSY;
         if !is_known || bytes.len() > MAX_PACKET + SIGNATURE {
@@ -167,8 +172,13 @@ impl Hall {
             from,
             sequence,
             to,
+            nonce: super::nonce(&nonce),
             bytes: bytes.into(),
         };
+        // Another node may have sent a repeated request.
+        if self.is_repeated(&packet) {
+            return;
+        }
         let targets = self.targets(&packet);
         self.deliver(&label, packet, &targets);
     }
@@ -186,6 +196,7 @@ mod tests {
             sequence: 7,
             to: vec!["bo".to_owned()],
             bytes: vec![1, 2],
+            nonce: vec![3; 16],
         });
         let message = FarMessage {
             content: Some(content.clone()),

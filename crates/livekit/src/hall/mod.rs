@@ -15,6 +15,7 @@ mod far;
 mod input;
 mod member;
 mod messages;
+mod nonces;
 mod note;
 mod options;
 mod others;
@@ -54,6 +55,8 @@ pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
+use nonces::Nonces;
+pub(crate) use nonces::nonce;
 #[cfg(feature = "testing")]
 pub(crate) use note::read_note;
 pub(crate) use options::RoomOptions;
@@ -104,6 +107,8 @@ pub(crate) struct Hall {
     empty: Mutex<Emptiness>,
     /// The reliable data messages of the last seconds.
     packets: Mutex<Packets>,
+    /// The nonces of the last data messages.
+    nonces: Mutex<Nonces>,
     /// Who was last told to speak.
     speakers: Mutex<Speaking>,
     /// The updates that are put off.
@@ -164,6 +169,7 @@ impl Hall {
             people: Mutex::default(),
             empty: Mutex::default(),
             packets: Mutex::default(),
+            nonces: Mutex::default(),
             speakers: Mutex::default(),
             batch: Mutex::default(),
             departed: Mutex::default(),
@@ -220,6 +226,15 @@ impl Hall {
     /// Locks the data messages of the last seconds. No other lock is taken under this one.
     pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the nonce of a data message. Returns whether it is a repeated one.
+    fn is_repeated(&self, packet: &Packet) -> bool {
+        let Some(nonce) = packet.nonce else {
+            return false;
+        };
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.is_repeated(nonce)
     }
 
     fn departed(&self) -> MutexGuard<'_, Departed> {

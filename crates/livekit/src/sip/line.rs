@@ -153,6 +153,7 @@ fn send_key(guest: &Guest, key: char, code: u32) {
         from: guest.sid().to_owned(),
         sequence: 0,
         to: Vec::new(),
+        nonce: None,
         bytes: packet.encode_to_vec().into(),
     };
     guest.hall().send(RELIABLE, packet);

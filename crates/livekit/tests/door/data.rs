@@ -192,6 +192,47 @@ async fn sessions_and_identities_name_those_who_get_a_message() {
 }
 
 #[tokio::test]
+async fn a_repeated_nonce_is_dropped() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    let nonce = "AQEBAQEBAQEBAQEBAQEBAQ==";
+    for text in ["b25l", "dHdv"] {
+        let body = json!({ "room": "demo", "data": text, "nonce": nonce });
+        let (status, text) = world.call("SendData", &admin, &body).await;
+        assert_eq!(status, 200, "{text}");
+    }
+    let numbered = |sequence: u32, text: &str, byte: u8| {
+        let mut packet = packet(sequence, text, &[]);
+        if let Some(data_packet::Value::User(user)) = &mut packet.value {
+            user.nonce = vec![byte; 16];
+        }
+        packet
+    };
+    for packet in [
+        numbered(1, "three", 1),
+        numbered(2, "four", 2),
+        numbered(3, "five", 2),
+        packet(4, "end", &[]),
+    ] {
+        send(&world, publisher, "_reliable", &packet).await;
+    }
+    eventually(|| got(&world, bo).len() == 3).await;
+    assert_eq!(
+        got(&world, bo),
+        ["_reliable : one", "_reliable al: four", "_reliable al: end"]
+    );
+}
+
+#[tokio::test]
 async fn a_call_ends_when_its_participant_leaves() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
