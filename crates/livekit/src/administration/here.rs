@@ -7,7 +7,9 @@ use livekit_protocol::{data_packet, signal_request};
 use prost::Message;
 
 use crate::door::Door;
-use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions, nonce};
+use crate::hall::{
+    FarContent, Hall, Input, LOSSY, MAX_PACKET, Member, Packet, RELIABLE, RoomOptions, nonce,
+};
 use crate::services::{Answer, ServiceError};
 
 impl Door {
@@ -135,7 +137,6 @@ impl Door {
             let people = hall.people();
             people.named(&request.destination_identities, &request.destination_sids)
         };
-        let Some(to) = named else { return Ok(()) };
         let nonce = nonce(&request.nonce);
         let packet = lk::DataPacket {
             kind: request.kind,
@@ -150,6 +151,11 @@ impl Door {
             })),
             ..lk::DataPacket::default()
         };
+        if packet.encoded_len() > MAX_PACKET {
+            let what = "data packet size exceeds limits";
+            return Err(ServiceError::exceeds(what, MAX_PACKET));
+        }
+        let Some(to) = named else { return Ok(()) };
         let packet = Packet {
             nonce,
             ..of_server(to, packet.encode_to_vec())

@@ -26,7 +26,7 @@ pub(crate) const LOSSY: &str = "_lossy";
 pub(super) const DATA_TRACK: &str = "_data_track";
 
 /// The longest message, in bytes.
-pub(super) const MAX_PACKET: usize = 64 << 10;
+pub(crate) const MAX_PACKET: usize = 64 << 10;
 
 impl Member {
     /// Takes an event of a PeerConnection. The handle's task calls it.

@@ -45,7 +45,7 @@ use crate::rpc::Calls;
 use batch::Batch;
 #[cfg(test)]
 pub(crate) use cluster::room_of_cluster;
-pub(crate) use data::{LOSSY, RELIABLE};
+pub(crate) use data::{LOSSY, MAX_PACKET, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;

@@ -38,14 +38,13 @@ mod tests {
     #[test]
     fn the_last_nonces_are_known() {
         let mut nonces = Nonces::default();
-        let of = |number: usize| (number as u128).to_be_bytes();
-        for number in 0..=MAX_NONCES {
-            assert!(!nonces.is_repeated(of(number)));
-            assert!(nonces.is_repeated(of(number)));
+        for (_, number) in (0..=MAX_NONCES).zip(0_u128..) {
+            assert!(!nonces.is_repeated(number.to_be_bytes()));
+            assert!(nonces.is_repeated(number.to_be_bytes()));
         }
         assert_eq!(nonces.0.len(), MAX_NONCES);
-        assert!(nonces.is_repeated(of(1)));
-        assert!(!nonces.is_repeated(of(0)));
+        assert!(nonces.is_repeated(1_u128.to_be_bytes()));
+        assert!(!nonces.is_repeated(0_u128.to_be_bytes()));
     }
 
     #[test]

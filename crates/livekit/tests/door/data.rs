@@ -233,6 +233,22 @@ async fn a_repeated_nonce_is_dropped() {
 }
 
 #[tokio::test]
+async fn data_of_services_is_as_long_as_that_of_clients() {
+    let world = World::new().await;
+    let _al = world.join("al", "demo").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    // Four characters stand for three bytes. The fields of the packet need some.
+    for (triples, expected) in [(21_000, 200), (22_000, 400)] {
+        let body = json!({ "room": "demo", "data": "YWhh".repeat(triples) });
+        let (status, text) = world.call("SendData", &admin, &body).await;
+        assert_eq!(status, expected, "{text}");
+        let expected = "data packet size exceeds limits 65536";
+        assert_eq!(text.contains(expected), status == 400, "{text}");
+        assert_eq!(text.contains("invalid_argument"), status == 400, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_ends_when_its_participant_leaves() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
