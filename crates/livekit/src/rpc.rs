@@ -144,12 +144,20 @@ impl Calls {
 }
 
 impl Call<'_> {
-    /// Waits for the answer.
-    pub(crate) async fn answer(mut self) -> Result<String, ServiceError> {
+    /// Waits for the answer. `left` ends when the participant has left.
+    pub(crate) async fn answer(
+        mut self,
+        left: impl Future<Output = ()>,
+    ) -> Result<String, ServiceError> {
         let limit = self.limit;
-        match timeout(limit, self.wait()).await {
-            Ok(answer) => answer,
-            Err(_) => Err(error(RESPONSE_TIMEOUT, "Response timeout", "")),
+        tokio::select! {
+            // The participant may have answered before.
+            biased;
+            answer = timeout(limit, self.wait()) => match answer {
+                Ok(answer) => answer,
+                Err(_) => Err(error(RESPONSE_TIMEOUT, "Response timeout", "")),
+            },
+            () = left => Err(disconnected()),
         }
     }
 
@@ -201,6 +209,9 @@ fn error(code: u32, message: &str, data: &str) -> ServiceError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+    use std::future::{pending, ready};
+
     use livekit_protocol::{RpcAck, RpcResponse, rpc_response};
     use tokio::time::Instant;
 
@@ -249,7 +260,7 @@ mod tests {
         assert!(!calls.take("al", &ack("another")));
         assert!(calls.take("al", &ack(&sent.id)));
         assert!(calls.take("al", &done));
-        assert_eq!(call.answer().await.unwrap(), "yes");
+        assert_eq!(call.answer(pending()).await.unwrap(), "yes");
         assert!(calls.calls().is_empty());
         assert!(!calls.take("al", &done));
     }
@@ -264,7 +275,7 @@ mod tests {
             data: "d".to_owned(),
         });
         assert!(calls.take("al", &answer(&call.id, fault)));
-        let error = call.answer().await.unwrap_err();
+        let error = call.answer(pending()).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         let expected = "RpcError 1400: Method not supported at destination: d";
         assert_eq!(error.to_string(), expected);
@@ -278,16 +289,31 @@ mod tests {
         let calls = Calls::default();
         let begun = Instant::now();
         let (call, _) = calls.begin(&request(1)).unwrap();
-        let error = call.answer().await.unwrap_err();
+        let error = call.answer(pending()).await.unwrap_err();
         assert_eq!(error.to_string(), "RpcError 1501: Connection timeout");
         assert_eq!(begun.elapsed(), ACK_LIMIT);
         let begun = Instant::now();
         let (call, _) = calls.begin(&request(1)).unwrap();
         assert!(calls.take("al", &ack(&call.id)));
-        let error = call.answer().await.unwrap_err();
+        let error = call.answer(pending()).await.unwrap_err();
         assert_eq!(error.to_string(), "RpcError 1502: Response timeout");
         assert_eq!(begun.elapsed(), ANSWER_LIMIT);
         assert!(calls.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_does_not_answer_any_more() {
+        let calls = Calls::default();
+        let (call, _) = calls.begin(&request(1)).unwrap();
+        assert!(calls.take("al", &ack(&call.id)));
+        let error = call.answer(ready(())).await.unwrap_err();
+        assert_eq!(error.code(), Code::Unavailable);
+        assert_eq!(error.to_string(), "RpcError 1503: Recipient disconnected");
+        assert!(calls.calls().is_empty());
+        let (call, _) = calls.begin(&request(1)).unwrap();
+        let done = rpc_response::Value::Payload("yes".to_owned());
+        assert!(calls.take("al", &answer(&call.id, done)));
+        assert_eq!(call.answer(ready(())).await.unwrap(), "yes");
     }
 
     #[test]

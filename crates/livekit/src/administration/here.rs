@@ -7,7 +7,9 @@ use livekit_protocol::{data_packet, signal_request};
 use prost::Message;
 
 use crate::door::Door;
-use crate::hall::{FarContent, Hall, Input, LOSSY, Member, Packet, RELIABLE, RoomOptions};
+use crate::hall::{
+    FarContent, Hall, Input, LOSSY, MAX_PACKET, Member, Packet, RELIABLE, RoomOptions, nonce,
+};
 use crate::services::{Answer, ServiceError};
 
 impl Door {
@@ -131,7 +133,11 @@ impl Door {
             data_packet::Kind::Reliable => RELIABLE,
             data_packet::Kind::Lossy => LOSSY,
         };
-        let (to, targets) = targets(&hall, &request);
+        let named = {
+            let people = hall.people();
+            people.named(&request.destination_identities, &request.destination_sids)
+        };
+        let nonce = nonce(&request.nonce);
         let packet = lk::DataPacket {
             kind: request.kind,
             destination_identities: request.destination_identities.clone(),
@@ -145,9 +151,16 @@ impl Door {
             })),
             ..lk::DataPacket::default()
         };
-        let packet = of_server(to, packet.encode_to_vec());
-        hall.send_packet(label, &packet, targets.len() == packet.to.len());
-        hall.deliver(label, packet, &targets);
+        if packet.encoded_len() > MAX_PACKET {
+            let what = "data packet size exceeds limits";
+            return Err(ServiceError::exceeds(what, MAX_PACKET));
+        }
+        let Some(to) = named else { return Ok(()) };
+        let packet = Packet {
+            nonce,
+            ..of_server(to, packet.encode_to_vec())
+        };
+        hall.send(label, packet);
         Ok(())
     }
 
@@ -170,30 +183,10 @@ impl Door {
         let member = member(&hall, &request.destination_identity)?;
         let (call, packet) = hall.calls.begin(&request)?;
         let packet = of_server(vec![request.destination_identity], packet);
-        hall.deliver(RELIABLE, packet, &[member]);
-        call.answer().await
+        hall.deliver(RELIABLE, packet, std::slice::from_ref(&member));
+        // The task of its session takes the events until it has left the room.
+        call.answer(member.events.closed()).await
     }
-}
-
-/// Returns the participants that data is for, and their identities if they are named.
-fn targets(hall: &Hall, request: &lk::SendDataRequest) -> (Vec<String>, Vec<Arc<Member>>) {
-    let (identities, sids) = (&request.destination_identities, &request.destination_sids);
-    let is_for_all = identities.is_empty() && sids.is_empty();
-    let is_named =
-        |member: &Member| identities.contains(&member.identity) || sids.contains(&member.sid);
-    let people = hall.people();
-    let targets = people.members().filter(|it| is_for_all || is_named(it));
-    let targets: Vec<_> = targets.cloned().collect();
-    let mut to = Vec::new();
-    if !is_for_all {
-        to.clone_from(identities);
-        to.extend(targets.iter().map(|it| it.identity.clone()));
-        // Those at other nodes.
-        to.extend(sids.iter().filter_map(|sid| people.identity_of(sid)));
-        to.sort_unstable();
-        to.dedup();
-    }
-    (to, targets)
 }
 
 /// Returns a message of the server itself.
@@ -203,6 +196,7 @@ fn of_server(to: Vec<String>, bytes: Vec<u8>) -> Packet {
         from: String::new(),
         sequence: 0,
         to,
+        nonce: None,
         bytes: bytes.into(),
     }
 }

@@ -15,7 +15,9 @@ use tokio::time::Instant;
 use super::Hall;
 use super::input::Event;
 use super::member::{Member, Role};
+use super::nonces::{Nonce, nonce};
 use super::packets::Packet;
+use super::signature::{Sender, signed};
 use crate::refusals::BadInput;
 
 /// The labels of data channels.
@@ -24,7 +26,7 @@ pub(crate) const LOSSY: &str = "_lossy";
 pub(super) const DATA_TRACK: &str = "_data_track";
 
 /// The longest message, in bytes.
-pub(super) const MAX_PACKET: usize = 64 << 10;
+pub(crate) const MAX_PACKET: usize = 64 << 10;
 
 impl Member {
     /// Takes an event of a PeerConnection. The handle's task calls it.
@@ -127,26 +129,26 @@ impl Member {
         if message.label == RELIABLE && !self.is_next(packet.sequence) {
             return;
         }
-        let identity = match permission.hidden {
-            true => "",
-            false => self.identity.as_str(),
+        let sender = Sender {
+            identity: &self.identity,
+            sid: &self.sid,
+            is_hidden: permission.hidden,
+            is_agent: person.is_agent(),
         };
-        let bytes = signed(bytes, &packet, identity, &self.sid);
-        let destinations = destinations(&packet);
+        let (identities, sids) = destinations(&packet);
+        let Some(to) = people.named(identities, sids) else {
+            return;
+        };
         let packet = Packet {
             at: Instant::now(),
             from: self.sid.clone(),
             sequence: packet.sequence,
-            to: destinations.to_vec(),
-            bytes: bytes.into(),
+            to,
+            nonce: nonce_of(&packet),
+            bytes: signed(bytes, &packet, sender).into(),
         };
-        let members = people.members();
-        let targets = members.filter(|other| packet.is_for(&other.identity, &other.sid));
-        let targets: Vec<Arc<Member>> = targets.cloned().collect();
         drop(people);
-        let is_here = targets.len() == packet.to.len();
-        self.hall.send_packet(&message.label, &packet, is_here);
-        self.hall.deliver(&message.label, packet, &targets);
+        self.hall.send(&message.label, packet);
     }
 
     /// Opens the channels for messages of the server. Some clients count as connected once these
@@ -199,7 +201,25 @@ impl Member {
 }
 
 impl Hall {
-    /// Sends a message to participants. A reliable one is kept for those whose channel is not open
+    /// Sends a message to the participants of all nodes that it is for, unless its nonce is repeated.
+    pub(crate) fn send(&self, label: &str, packet: Packet) {
+        if self.is_repeated(&packet) {
+            return;
+        }
+        let targets = self.targets(&packet);
+        self.send_packet(label, &packet, targets.len() == packet.to.len());
+        self.deliver(label, packet, &targets);
+    }
+
+    /// Returns the clients of this node that a message is for.
+    pub(super) fn targets(&self, packet: &Packet) -> Vec<Arc<Member>> {
+        let people = self.people();
+        let members = people.members();
+        let targets = members.filter(|it| packet.is_for(&it.identity, &it.sid));
+        targets.cloned().collect()
+    }
+
+    /// Sends a message to participants of this node. A reliable one is kept for those whose channel is not open
     /// yet.
     pub(crate) fn deliver(&self, label: &str, packet: Packet, targets: &[Arc<Member>]) {
         // Under the lock, so that a channel which is being opened misses nothing.
@@ -213,6 +233,14 @@ impl Hall {
         if label == RELIABLE {
             packets.keep(packet);
         }
+    }
+}
+
+/// Returns the nonce of a packet, if it has one.
+fn nonce_of(packet: &DataPacket) -> Option<Nonce> {
+    match &packet.value {
+        Some(data_packet::Value::User(user)) => nonce(&user.nonce),
+        Some(_) | None => None,
     }
 }
 
@@ -238,80 +266,23 @@ fn is_forwarded(packet: &DataPacket, is_agent: bool) -> bool {
     }
 }
 
-/// Returns the identities that a packet is for. Empty means all.
-fn destinations(packet: &DataPacket) -> &[String] {
-    if !packet.destination_identities.is_empty() {
-        return &packet.destination_identities;
-    }
-    match &packet.value {
-        Some(data_packet::Value::User(user)) => &user.destination_identities,
-        Some(_) | None => &[],
-    }
-}
-
-/// Adds the sender to a packet. The last value of a field wins, so everything else stays as it is.
-fn signed(mut bytes: Vec<u8>, packet: &DataPacket, identity: &str, sid: &str) -> Vec<u8> {
-    let mut sender = DataPacket {
-        participant_identity: identity.to_owned(),
-        participant_sid: sid.to_owned(),
-        ..DataPacket::default()
+/// Returns the identities and the sessions that a packet is for. Nobody named means all.
+fn destinations(packet: &DataPacket) -> (&[String], &[String]) {
+    let identities = packet.destination_identities.as_slice();
+    let Some(data_packet::Value::User(user)) = &packet.value else {
+        return (identities, &[]);
     };
-    if let Some(data_packet::Value::User(_)) = &packet.value {
-        // It is merged into the packet's own.
-        let user = livekit_protocol::UserPacket {
-            participant_identity: identity.to_owned(),
-            participant_sid: sid.to_owned(),
-            ..livekit_protocol::UserPacket::default()
-        };
-        sender.value = Some(data_packet::Value::User(user));
+    match identities {
+        [] => (&user.destination_identities, &user.destination_sids),
+        _ => (identities, &user.destination_sids),
     }
-    sender.encode_raw(&mut bytes);
-    bytes
-}
-
-/// Returns a packet with its sender, or `None` if it is none.
-#[cfg(feature = "testing")]
-pub(crate) fn signed_packet(bytes: Vec<u8>, identity: &str, sid: &str) -> Option<Vec<u8>> {
-    let packet = DataPacket::decode(&*bytes).ok()?;
-    Some(signed(bytes, &packet, identity, sid))
 }
 
 #[cfg(test)]
 mod tests {
-    use livekit_protocol::{RpcRequest, UserPacket};
+    use livekit_protocol::RpcRequest;
 
     use super::*;
-
-    #[test]
-    fn the_sender_is_added_and_the_rest_stays() {
-        let packet = DataPacket {
-            participant_identity: "mallory".to_owned(),
-            sequence: 7,
-            value: Some(data_packet::Value::User(UserPacket {
-                payload: vec![1, 2],
-                topic: Some("t".to_owned()),
-                ..UserPacket::default()
-            })),
-            ..DataPacket::default()
-        };
-        let mut bytes = packet.encode_to_vec();
-        // A field of a later version.
-        bytes.extend([0xA2, 0x06, 1, 9]);
-        let signed = signed(bytes, &packet, "al", "PA_1");
-        assert!(signed.windows(4).any(|it| it == [0xA2, 0x06, 1, 9]));
-        let read = DataPacket::decode(&*signed).unwrap_or_default();
-        assert_eq!(
-            (&*read.participant_identity, &*read.participant_sid),
-            ("al", "PA_1")
-        );
-        assert_eq!(read.sequence, 7);
-        let Some(data_packet::Value::User(user)) = read.value else {
-            unreachable!("it stays what it is")
-        };
-        assert_eq!(user.payload, [1, 2]);
-        assert_eq!(user.topic.as_deref(), Some("t"));
-        assert_eq!(user.participant_identity, "al");
-    }
 
     #[test]
     fn transcriptions_are_from_agents_only() {

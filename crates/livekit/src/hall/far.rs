@@ -77,6 +77,17 @@ pub(crate) struct FarPacket {
     to: Vec<String>,
     #[prost(bytes = "vec", tag = "5")]
     bytes: Vec<u8>,
+    /// Its nonce, 16 bytes. Empty without one.
+    #[prost(bytes = "vec", tag = "6")]
+    nonce: Vec<u8>,
+}
+
+#[cfg(test)]
+impl FarPacket {
+    /// Returns the packet.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl FarMessage {
@@ -105,7 +116,7 @@ impl Hall {
     }
 
     /// Sends a packet to participants at other nodes. `is_here`: all that it names are at this one.
-    pub(crate) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
+    pub(super) fn send_packet(&self, label: &str, packet: &Packet, is_here: bool) {
         if is_here && !packet.to.is_empty() || self.rooms.others().is_none() {
             return;
         }
@@ -115,6 +126,7 @@ impl Hall {
             sequence: packet.sequence,
             to: packet.to.clone(),
             bytes: packet.bytes.to_vec(),
+            nonce: packet.nonce.map(Vec::from).unwrap_or_default(),
         }));
     }
 
@@ -149,6 +161,7 @@ impl Hall {
             sequence,
             to,
             bytes,
+            nonce,
         } = packet;
         let is_known = label == RELIABLE || label == LOSSY;
         if !is_known || bytes.len() > MAX_PACKET + SIGNATURE {
@@ -159,14 +172,14 @@ impl Hall {
             from,
             sequence,
             to,
+            nonce: super::nonce(&nonce),
             bytes: bytes.into(),
         };
-        let targets: Vec<_> = {
-            let people = self.people();
-            let members = people.members();
-            let targets = members.filter(|it| packet.is_for(&it.identity, &it.sid));
-            targets.cloned().collect()
-        };
+        // Another node may have sent a repeated request.
+        if self.is_repeated(&packet) {
+            return;
+        }
+        let targets = self.targets(&packet);
         self.deliver(&label, packet, &targets);
     }
 }
@@ -183,6 +196,7 @@ mod tests {
             sequence: 7,
             to: vec!["bo".to_owned()],
             bytes: vec![1, 2],
+            nonce: vec![3; 16],
         });
         let message = FarMessage {
             content: Some(content.clone()),

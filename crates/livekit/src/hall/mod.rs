@@ -3,6 +3,8 @@
 //! The lock of a hall is taken under that of its room, never the other way round.
 
 mod batch;
+#[cfg(test)]
+mod cluster;
 mod data;
 mod data_track;
 mod data_tracks;
@@ -13,6 +15,7 @@ mod far;
 mod input;
 mod member;
 mod messages;
+mod nonces;
 mod note;
 mod options;
 mod others;
@@ -21,6 +24,7 @@ mod packets;
 mod people;
 mod reports;
 mod room_note;
+mod signature;
 mod speaking;
 mod track;
 
@@ -39,9 +43,9 @@ use crate::frame::Frame;
 use crate::refusals::Refusals;
 use crate::rpc::Calls;
 use batch::Batch;
-#[cfg(feature = "testing")]
-pub(crate) use data::signed_packet;
-pub(crate) use data::{LOSSY, RELIABLE};
+#[cfg(test)]
+pub(crate) use cluster::room_of_cluster;
+pub(crate) use data::{LOSSY, MAX_PACKET, RELIABLE};
 pub(crate) use data_track::Receiver;
 use departed::Departed;
 pub(crate) use directory::Halls;
@@ -51,6 +55,8 @@ pub(crate) use far::{FarContent, FarMessage};
 pub(crate) use input::{Event, Input, Move};
 pub(crate) use member::{Described, Member, Reception, Role};
 pub(crate) use messages::codecs;
+use nonces::Nonces;
+pub(crate) use nonces::nonce;
 #[cfg(feature = "testing")]
 pub(crate) use note::read_note;
 pub(crate) use note::ticket_of;
@@ -64,6 +70,8 @@ pub(crate) use people::{People, Person};
 pub(crate) use reports::Reports;
 use room_note::RoomIdentity;
 pub(crate) use room_note::RoomNote;
+#[cfg(feature = "testing")]
+pub(crate) use signature::signed_packet;
 use speaking::Speaking;
 pub(crate) use track::{Track, codec_of};
 
@@ -100,6 +108,8 @@ pub(crate) struct Hall {
     empty: Mutex<Emptiness>,
     /// The reliable data messages of the last seconds.
     packets: Mutex<Packets>,
+    /// The nonces of the last data messages.
+    nonces: Mutex<Nonces>,
     /// Who was last told to speak.
     speakers: Mutex<Speaking>,
     /// The updates that are put off.
@@ -162,6 +172,7 @@ impl Hall {
             people: Mutex::default(),
             empty: Mutex::default(),
             packets: Mutex::default(),
+            nonces: Mutex::default(),
             speakers: Mutex::default(),
             batch: Mutex::default(),
             departed: Mutex::default(),
@@ -219,6 +230,15 @@ impl Hall {
     /// Locks the data messages of the last seconds. No other lock is taken under this one.
     pub(crate) fn packets(&self) -> MutexGuard<'_, Packets> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the nonce of a data message. Returns whether it is a repeated one.
+    fn is_repeated(&self, packet: &Packet) -> bool {
+        let Some(nonce) = packet.nonce else {
+            return false;
+        };
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.is_repeated(nonce)
     }
 
     fn departed(&self) -> MutexGuard<'_, Departed> {

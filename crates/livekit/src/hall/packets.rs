@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::nonces::Nonce;
+
 /// How long messages are kept.
 const KEPT: Duration = Duration::from_secs(10);
 
@@ -24,6 +26,8 @@ pub(crate) struct Packet {
     pub(crate) sequence: u32,
     /// The participants that it is for. Empty means all.
     pub(crate) to: Vec<String>,
+    /// Its nonce, if it has one.
+    pub(crate) nonce: Option<Nonce>,
     /// The message.
     pub(crate) bytes: Arc<[u8]>,
 }
@@ -88,6 +92,7 @@ mod tests {
             from: from.to_owned(),
             sequence,
             to: Vec::new(),
+            nonce: None,
             bytes: Arc::from([0_u8; 1_000].as_slice()),
         }
     }

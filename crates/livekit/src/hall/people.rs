@@ -1,6 +1,6 @@
 //! The participants of a room as this door knows them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -325,11 +325,22 @@ impl People {
         person.map_or_else(|| id.to_string(), |person| person.identity_at(id))
     }
 
-    /// Returns the identity of the participant with this session.
-    pub(crate) fn identity_of(&self, sid: &str) -> Option<String> {
-        let mut persons = self.persons.iter();
-        let (id, person) = persons.find(|(_, person)| person.sid == sid)?;
-        Some(person.identity_at(id))
+    /// Returns the identities of those who are named by identities or sessions. Empty means all, as
+    /// nobody is named. Returns `None` if only unknown sessions are named.
+    pub(crate) fn named(&self, identities: &[String], sids: &[String]) -> Option<Vec<String>> {
+        let mut named = identities.to_vec();
+        if !sids.is_empty() {
+            let sids: HashSet<&str> = sids.iter().map(String::as_str).collect();
+            let persons = self.persons.iter();
+            let with_sid = persons.filter(|(_, person)| sids.contains(&*person.sid));
+            named.extend(with_sid.map(|(id, person)| person.identity_at(id)));
+            if named.is_empty() {
+                return None;
+            }
+        }
+        named.sort_unstable();
+        named.dedup();
+        Some(named)
     }
 
     /// Returns whether a participant has a client of this door.
@@ -479,4 +490,31 @@ fn media_of(streams: &[Stream]) -> impl Iterator<Item = (&Stream, usize)> {
         *count += 1;
         Some((stream, nth))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_and_sessions_name_participants() {
+        let mut people = People::default();
+        for (identity, sid) in [("al", "PA_1"), ("bo", "PA_2"), ("cy", "PA_3")] {
+            let person = Person {
+                sid: sid.to_owned(),
+                ..Person::foreign()
+            };
+            people.add(&identity.into(), person);
+        }
+        let named = |identities: &[&str], sids: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|&it| it.into()).collect::<Vec<_>>();
+            let named = people.named(&texts(identities), &texts(sids))?;
+            Some(named.join(" "))
+        };
+        assert_eq!(named(&[], &[]).as_deref(), Some(""));
+        assert_eq!(named(&["dee", "al"], &[]).as_deref(), Some("al dee"));
+        assert_eq!(named(&[], &["PA_2", "PA_9"]).as_deref(), Some("bo"));
+        assert_eq!(named(&["cy"], &["PA_3", "PA_1"]).as_deref(), Some("al cy"));
+        assert_eq!(named(&[], &["PA_9"]), None);
+    }
 }

@@ -133,26 +133,30 @@ impl Staying for Line {
             'A'..='D' => u32::from(key) - u32::from('A') + 12,
             _ => return,
         };
-        let packet = livekit_protocol::DataPacket {
-            participant_identity: self.guest.identity(),
-            participant_sid: self.guest.sid().to_owned(),
-            value: Some(data_packet::Value::SipDtmf(SipDtmf {
-                code,
-                digit: key.to_string(),
-            })),
-            ..livekit_protocol::DataPacket::default()
-        };
-        let hall = self.guest.hall();
-        let targets: Vec<_> = hall.people().members().cloned().collect();
-        let packet = Packet {
-            at: tokio::time::Instant::now(),
-            from: self.guest.identity(),
-            sequence: 0,
-            to: Vec::new(),
-            bytes: packet.encode_to_vec().into(),
-        };
-        hall.deliver(RELIABLE, packet, &targets);
+        send_key(&self.guest, key, code);
     }
+}
+
+/// Sends a key of a telephone to the clients of all nodes.
+fn send_key(guest: &Guest, key: char, code: u32) {
+    let packet = livekit_protocol::DataPacket {
+        participant_identity: guest.identity(),
+        participant_sid: guest.sid().to_owned(),
+        value: Some(data_packet::Value::SipDtmf(SipDtmf {
+            code,
+            digit: key.to_string(),
+        })),
+        ..livekit_protocol::DataPacket::default()
+    };
+    let packet = Packet {
+        at: tokio::time::Instant::now(),
+        from: guest.sid().to_owned(),
+        sequence: 0,
+        to: Vec::new(),
+        nonce: None,
+        bytes: packet.encode_to_vec().into(),
+    };
+    guest.hall().send(RELIABLE, packet);
 }
 
 impl Drop for Line {
@@ -320,5 +324,41 @@ fn options(codec: AudioCodec, group: usize, muted: bool) -> ParticipantOptions {
         levels: false,
         talk: None,
         encoding: encoding(codec),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+    use livekit_protocol::participant_info;
+
+    use super::*;
+    use crate::guest::GuestProfile;
+    use crate::hall::room_of_cluster;
+
+    #[tokio::test]
+    async fn keys_reach_the_other_nodes() {
+        let (media, _events, _) = MediaPlane::detached();
+        let (hall, others) = room_of_cluster(&media);
+        let profile = GuestProfile {
+            identity: "sip_1".to_owned(),
+            name: String::new(),
+            metadata: String::new(),
+            attributes: HashMap::new(),
+            kind: participant_info::Kind::Sip,
+        };
+        let (guest, _news) = Guest::enter(&hall, &media, profile).unwrap();
+        send_key(&guest, '#', 11);
+        let sent = others.packets();
+        let [sent] = sent.as_slice() else {
+            unreachable!("one packet is sent: {sent:?}")
+        };
+        assert_eq!(sent.participant_identity, "sip_1");
+        let expected = SipDtmf {
+            code: 11,
+            digit: "#".to_owned(),
+        };
+        assert_eq!(sent.value, Some(data_packet::Value::SipDtmf(expected)));
     }
 }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use portunus_core::testing::Line;
 use portunus_livekit::protocol::{
-    DataPacket, UserPacket, data_packet, participant_info, signal_request, signal_response,
+    DataPacket, LeaveRequest, UserPacket, data_packet, participant_info, signal_request,
+    signal_response,
 };
 use portunus_media::{DataMessage, DataPayload, Event, PeerId};
 use prost::Message;
 use serde_json::json;
 
-use crate::world::{Client, World};
+use crate::world::{Client, World, token};
 
 fn packet(sequence: u32, text: &str, to: &[&str]) -> DataPacket {
     DataPacket {
@@ -126,6 +127,147 @@ async fn messages_go_to_the_others_or_to_those_that_are_named() {
         ["_reliable al: all", "_lossy al: quick", "_reliable al: end"]
     );
     assert!(got(&world, publisher).is_empty());
+}
+
+#[tokio::test]
+async fn sessions_and_identities_name_those_who_get_a_message() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut third = world.join("cy", "demo").await;
+    let cy = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    is_active(&mut third, "cy").await;
+    let bo_sid = second.join.participant.as_ref().unwrap().sid.clone();
+    let to = |sequence: u32, text: &str, to: &[&str], sid: &str| {
+        let mut packet = packet(sequence, text, to);
+        if let Some(data_packet::Value::User(user)) = &mut packet.value {
+            user.destination_sids = vec![sid.to_owned()];
+        }
+        packet
+    };
+    let packets = [
+        to(1, "bo only", &[], &bo_sid),
+        to(2, "nobody", &[], "PA_unknown"),
+        to(3, "bo and cy", &["cy"], &bo_sid),
+        packet(4, "end", &[]),
+    ];
+    for packet in &packets {
+        send(&world, publisher, "_reliable", packet).await;
+    }
+    eventually(|| got(&world, bo).len() == 3).await;
+    eventually(|| got(&world, cy).len() == 2).await;
+    assert_eq!(
+        got(&world, bo),
+        [
+            "_reliable al: bo only",
+            "_reliable al: bo and cy",
+            "_reliable al: end"
+        ]
+    );
+    assert_eq!(
+        got(&world, cy),
+        ["_reliable al: bo and cy", "_reliable al: end"]
+    );
+    // Nor does one who connects later get a message of the service for an unknown session.
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    let body = json!({ "room": "demo", "data": "YWhh", "destination_sids": ["PA_unknown"] });
+    let before = world.server.peers();
+    let _dee = world.join("dee", "demo").await;
+    let dee = new_peers(&world, &before)[0];
+    let (status, text) = world.call("SendData", &admin, &body).await;
+    assert_eq!(status, 200, "{text}");
+    send(&world, publisher, "_reliable", &packet(5, "later", &[])).await;
+    eventually(|| got(&world, bo).len() == 4).await;
+    world.up(dee).await;
+    eventually(|| !got(&world, dee).is_empty()).await;
+    assert_eq!(got(&world, dee), ["_reliable al: later"]);
+}
+
+#[tokio::test]
+async fn a_repeated_nonce_is_dropped() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    let before = world.server.peers();
+    al.offer(&[Line::Data]).await;
+    let publisher = new_peers(&world, &before)[0];
+    let before = world.server.peers();
+    let mut second = world.join("bo", "demo").await;
+    let bo = new_peers(&world, &before)[0];
+    world.all_up().await;
+    is_active(&mut second, "bo").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    let nonce = "AQEBAQEBAQEBAQEBAQEBAQ==";
+    for text in ["b25l", "dHdv"] {
+        let body = json!({ "room": "demo", "data": text, "nonce": nonce });
+        let (status, text) = world.call("SendData", &admin, &body).await;
+        assert_eq!(status, 200, "{text}");
+    }
+    let numbered = |sequence: u32, text: &str, byte: u8| {
+        let mut packet = packet(sequence, text, &[]);
+        if let Some(data_packet::Value::User(user)) = &mut packet.value {
+            user.nonce = vec![byte; 16];
+        }
+        packet
+    };
+    for packet in [
+        numbered(1, "three", 1),
+        numbered(2, "four", 2),
+        numbered(3, "five", 2),
+        packet(4, "end", &[]),
+    ] {
+        send(&world, publisher, "_reliable", &packet).await;
+    }
+    eventually(|| got(&world, bo).len() == 3).await;
+    assert_eq!(
+        got(&world, bo),
+        ["_reliable : one", "_reliable al: four", "_reliable al: end"]
+    );
+}
+
+#[tokio::test]
+async fn data_of_services_is_as_long_as_that_of_clients() {
+    let world = World::new().await;
+    let _al = world.join("al", "demo").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    // Four characters stand for three bytes. The fields of the packet need some.
+    for (triples, expected) in [(21_000, 200), (22_000, 400)] {
+        let body = json!({ "room": "demo", "data": "YWhh".repeat(triples) });
+        let (status, text) = world.call("SendData", &admin, &body).await;
+        assert_eq!(status, expected, "{text}");
+        let expected = "data packet size exceeds limits 65536";
+        assert_eq!(text.contains(expected), status == 400, "{text}");
+        assert_eq!(text.contains("invalid_argument"), status == 400, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_when_its_participant_leaves() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    world.all_up().await;
+    is_active(&mut al, "al").await;
+    let admin = token("", "demo", json!({ "roomAdmin": true }));
+    let body = json!({ "room": "demo", "destination_identity": "al", "method": "m" });
+    let called = world.call("PerformRpc", &admin, &body);
+    let leaves = async {
+        eventually(|| !world.server.requested().data.is_empty()).await;
+        al.send(signal_request::Message::Leave(LeaveRequest::default()))
+            .await;
+    };
+    let ((status, text), ()) = tokio::join!(called, leaves);
+    assert_eq!(status, 503, "{text}");
+    assert!(
+        text.contains("RpcError 1503: Recipient disconnected"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
