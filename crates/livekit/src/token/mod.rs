@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use fault::{InvalidToken, JoinFault, TokenFault};
 pub use grants::{Grants, SipGrant, VideoGrant};
-pub use renewal::Renewal;
+pub use renewal::{PresentClaims, Renewal};
 
 /// The largest difference between the clocks of the issuer and the server, in seconds.
 const LEEWAY: u64 = 60;
