@@ -84,7 +84,11 @@ impl IntoResponse for EntryError {
             EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         tracing::debug!(%status, error = %self, "a client is not let in");
-        (status, self.to_string()).into_response()
+        let text = match &self {
+            EntryError::Access(fault) => fault.answer(),
+            _ => self.to_string(),
+        };
+        (status, text).into_response()
     }
 }
 
