@@ -1,5 +1,5 @@
-//! Who may join a room of a cluster. The home of the room decides: of two clients with one identity
-//! the later one stays, wherever they are.
+//! Who may join a room. In a cluster its home decides: of two clients with one identity the later
+//! one stays, wherever they are.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -59,6 +59,9 @@ impl Hall {
             return Err(EntryRefusal::Gone);
         }
         if self.rooms.others().is_none() {
+            if state.person(&id).is_some() && self.member(&id).is_none() {
+                return Err(EntryRefusal::Taken);
+            }
             return check_limit(&state, &id, limit);
         }
         let far = state.person(&id).and_then(|person| person.node());
