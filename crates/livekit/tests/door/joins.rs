@@ -61,6 +61,24 @@ async fn a_client_learns_of_the_room_and_the_others_of_the_client() {
 }
 
 #[tokio::test]
+async fn a_participant_has_the_kind_of_its_token_with_details() {
+    let world = World::new().await;
+    let token = signed(&json!({
+        "iss": KEY, "sub": "bot", "exp": get_current_timestamp() + 600,
+        "kind": "agent", "kindDetails": ["forwarded", "unknown"],
+        "video": { "roomJoin": true, "room": "demo" },
+    }));
+    let query = format!("access_token={token}&protocol=17");
+    let bot = world.connect(&query).await.unwrap();
+    let al = world.join("al", "demo").await;
+    let seen = &al.join.other_participants[0];
+    assert_eq!(seen.kind(), participant_info::Kind::Agent);
+    let forwarded = participant_info::KindDetail::Forwarded;
+    assert_eq!(seen.kind_details, [i32::from(forwarded)]);
+    drop(bot);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_is_gone_for_the_others() {
     let world = World::new().await;
     let mut al = world.join("al", "demo").await;
