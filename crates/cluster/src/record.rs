@@ -177,7 +177,7 @@ mod tests {
             format!("{{{versions},\"control\":[\"nowhere\"]}}"),
             format!(
                 "{{{versions},\"control\":[\"1.2.3.4:5\"],\"region\":\"{}\"}}",
-                "x".repeat(4_096)
+                "x".repeat(LONGEST)
             ),
         ] {
             assert!(NodeRecord::parse(wrong.as_bytes()).is_err(), "{wrong:?}");

@@ -11,7 +11,7 @@ use portunus_audio::AudioThreads;
 use portunus_core::{Credentials, Gateway, Purse, Requester};
 use portunus_record::Whose;
 use portunus_resources::SavedError;
-use portunus_room::{CreateError, RoomSettings, Rooms};
+use portunus_room::{CreateError, Refusal, RoomSettings, Rooms};
 use portunus_sdp::CodecName;
 use portunus_telephony::Telephony;
 use tokio::sync::oneshot;
@@ -437,7 +437,12 @@ impl Door {
             parameters: admitted.parameters,
             requester,
         };
-        Ok(joining.join().await?)
+        let joined = joining.join().await;
+        joined.map_err(|error| match error {
+            // Another door was faster.
+            JoinError::Room(Refusal::IdExists(_)) => EntryRefusal::Taken.into(),
+            error => error.into(),
+        })
     }
 
     /// Lets a client resume its session.

@@ -118,6 +118,10 @@ impl Hall {
         if let Some(permission) = request.permission {
             self.permit(&mut state, &id, permission);
         }
+        let member = self.people().get(&id).and_then(|it| it.member.clone());
+        if let Some(member) = member {
+            member.changes_claims();
+        }
         self.send_update(&state, &id);
         self.describe(&state, &id)
     }

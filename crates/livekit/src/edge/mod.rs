@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, patch, post};
 use portunus_core::Requester;
+use portunus_room::CreateError;
 use tower::ServiceExt;
 
 use crate::door::{Door, EntryError, Resumed};
@@ -73,18 +74,25 @@ impl IntoResponse for EntryError {
             EntryError::NotPermitted(fault) => {
                 StatusCode::from_u16(fault.status()).unwrap_or(StatusCode::UNAUTHORIZED)
             }
-            EntryError::Parameters(_) | EntryError::Name(_) => StatusCode::BAD_REQUEST,
+            EntryError::Parameters(_)
+            | EntryError::Name(_)
+            | EntryError::Create(CreateError::Name(_)) => StatusCode::BAD_REQUEST,
             EntryError::NoRoom => StatusCode::NOT_FOUND,
             EntryError::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             EntryError::Refused(EntryRefusal::Gone) => StatusCode::NOT_FOUND,
             EntryError::Refused(EntryRefusal::Taken) => StatusCode::CONFLICT,
             EntryError::Full(_)
             | EntryError::NoHome(_)
+            | EntryError::Create(CreateError::Refused(_))
             | EntryError::Refused(EntryRefusal::Full) => StatusCode::SERVICE_UNAVAILABLE,
-            EntryError::Create(_) | EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            EntryError::Join(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         tracing::debug!(%status, error = %self, "a client is not let in");
-        (status, self.to_string()).into_response()
+        let text = match &self {
+            EntryError::Access(fault) => fault.answer(),
+            _ => self.to_string(),
+        };
+        (status, text).into_response()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Who may join a room of a cluster. The home of the room decides: of two clients with one identity
-//! the later one stays, wherever they are.
+//! Who may join a room. In a cluster its home decides: of two clients with one identity the later
+//! one stays, wherever they are.
 //!
 //! The home numbers the clients that it lets in. Nodes learn of each other's clients in any order, and
 //! each keeps the one with the greatest number.
@@ -63,6 +63,9 @@ impl Hall {
             return Err(EntryRefusal::Gone);
         }
         if self.rooms.others().is_none() {
+            if state.person(&id).is_some() && self.member(&id).is_none() {
+                return Err(EntryRefusal::Taken);
+            }
             check_limit(&state, &id, limit)?;
             return Ok(self.ticket(self.people().get(&id).map_or(0, |it| it.ticket)));
         }

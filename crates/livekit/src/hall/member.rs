@@ -64,6 +64,8 @@ pub(crate) struct Member {
     pub(crate) is_stale: AtomicBool,
     /// Whether other layers of its tracks may be wanted.
     pub(crate) is_unbalanced: AtomicBool,
+    /// Whether its client has to get a token with other claims.
+    pub(crate) has_other_claims: AtomicBool,
     /// The number of the server's last offer.
     pub(crate) offers: AtomicU32,
     /// When the server's last offer has to be answered.
@@ -127,6 +129,7 @@ impl Member {
             wake: Notify::new(),
             is_stale: AtomicBool::new(false),
             is_unbalanced: AtomicBool::new(false),
+            has_other_claims: AtomicBool::new(false),
             offers: AtomicU32::new(0),
             answer_due: Mutex::default(),
             joined: Instant::now(),
@@ -202,6 +205,12 @@ impl Member {
     /// Has the session's task bring its subscriptions up to date.
     pub(crate) fn is_behind(&self) {
         self.is_stale.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    /// Has the session's task send its client a token with the present claims soon.
+    pub(crate) fn changes_claims(&self) {
+        self.has_other_claims.store(true, Ordering::Release);
         self.wake.notify_one();
     }
 

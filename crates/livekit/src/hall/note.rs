@@ -56,6 +56,7 @@ impl Note {
             joined_at_ms: person.joined_ms,
             permission: Some(person.permission.clone()),
             kind: person.kind.into(),
+            kind_details: person.kind_details.clone(),
             attributes: person.attributes.clone(),
             client_protocol: person.client_protocol,
             capabilities: person.capabilities.clone(),
@@ -102,6 +103,7 @@ impl Note {
         person.data_tracks = data_tracks.map(|info| received(info, &before)).collect();
         person.state = info.state();
         person.kind = info.kind();
+        person.kind_details = std::mem::take(&mut info.kind_details);
         person.sid = info.sid;
         person.identity = Some(info.identity);
         person.joined_ms = info.joined_at_ms;

@@ -47,6 +47,8 @@ pub(crate) struct Person {
     pub(crate) joined_ms: i64,
     /// Its kind.
     pub(crate) kind: participant_info::Kind,
+    /// Details of its kind.
+    pub(crate) kind_details: Vec<i32>,
     /// Its attributes.
     pub(crate) attributes: HashMap<String, String>,
     /// Its permissions.
@@ -119,6 +121,7 @@ impl Person {
             state: participant_info::State::Active,
             joined_ms: now_ms(),
             kind: participant_info::Kind::Standard,
+            kind_details: Vec::new(),
             attributes: HashMap::new(),
             permission: ParticipantPermission {
                 can_subscribe: true,
@@ -448,6 +451,7 @@ impl People {
             version: person.version,
             permission: Some(person.permission.clone()),
             kind: person.kind.into(),
+            kind_details: person.kind_details.clone(),
             attributes: person.attributes.clone(),
             disconnect_reason: person.disconnect_reason.into(),
             client_protocol: person.client_protocol,

@@ -185,6 +185,7 @@ impl Joining<'_> {
         state.take_claim(id, &session.member.sid);
         let mut person = Person::new(session.member.clone());
         person.kind = self.permissions.kind;
+        person.kind_details = self.permissions.kind_details.clone();
         person.permission = self.permissions.permission.clone();
         person.attributes = self.claims.attributes.clone();
         person.attributes.extend(self.parameters.attributes.clone());

@@ -9,6 +9,7 @@ mod quality;
 mod requests;
 mod sharing;
 mod subscriptions;
+mod tokens;
 mod wishes;
 
 use std::collections::HashMap;
@@ -52,6 +53,9 @@ const CLOSED_BY_CLIENT: &str = "DTLS alert";
 
 /// How long changes of subscriptions are gathered for one offer.
 const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long changes of a participant are gathered for one token.
+const CLAIMS_GATHERING: Duration = Duration::from_millis(100);
 
 /// How often a client gets another token.
 const REFRESHING: Duration = Duration::from_secs(300);
@@ -165,6 +169,9 @@ impl Session {
         if self.member.is_unbalanced.load(Ordering::Acquire) {
             self.balancing = Some(Instant::now() + GATHERING);
         }
+        if self.member.has_other_claims.swap(false, Ordering::AcqRel) {
+            self.refreshing = self.refreshing.min(Instant::now() + CLAIMS_GATHERING);
+        }
     }
 
     async fn tick(&mut self, now: Instant) {
@@ -196,15 +203,6 @@ impl Session {
         }
         if self.member.answer_due().is_some_and(|due| due <= now) {
             self.silent();
-        }
-    }
-
-    /// Sends the client a token for reconnects.
-    fn refresh_token(&mut self) {
-        self.refreshing = Instant::now() + REFRESHING;
-        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
-        if let Some(token) = self.token.renew(now) {
-            self.send(signal_response::Message::RefreshToken(token));
         }
     }
 
@@ -316,9 +314,8 @@ impl Session {
 
     /// Has the client join another room, and ends the session. The client publishes its tracks anew.
     fn move_to(&mut self, to: Move) {
-        let now = u64::try_from(now_ms() / 1_000).unwrap_or_default();
-        let Some(token) = self.token.renew_for(&to.room.name, now) else {
-            tracing::debug!("a participant cannot be moved, as the key of its token is gone");
+        let Some(token) = self.token_for(&to.room.name) else {
+            tracing::debug!("a participant cannot be moved: it has left, or its API key is gone");
             return;
         };
         let participant = {

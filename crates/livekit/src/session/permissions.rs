@@ -9,6 +9,8 @@ use crate::token::{Grants, VideoGrant};
 pub(crate) struct Permissions {
     pub(crate) permission: ParticipantPermission,
     pub(crate) kind: participant_info::Kind,
+    /// Details of the kind.
+    pub(crate) kind_details: Vec<i32>,
 }
 
 impl Permissions {
@@ -17,6 +19,10 @@ impl Permissions {
         Permissions {
             permission: grant.permission(),
             kind: claims.participant_kind(),
+            kind_details: {
+                let details = claims.participant_kind_details().into_iter();
+                details.map(i32::from).collect()
+            },
         }
     }
 }

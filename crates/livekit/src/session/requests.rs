@@ -174,6 +174,7 @@ impl Session {
             // A participant that has gone needs no name.
             let _ = state.configure(&self.member.id, key, &configure, None);
         }
+        self.member.changes_claims();
         hall.send_update(&state, &self.member.id);
         Reason::Ok
     }

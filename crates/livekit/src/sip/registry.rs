@@ -1,5 +1,7 @@
 //! Trunks and rules that are added, removed, and found in the file of a former run.
 
+use std::collections::HashSet;
+
 use livekit_protocol as lk;
 use portunus_telephony::PhoneTrunk;
 
@@ -24,16 +26,25 @@ impl Sip {
         if trunk.sip_trunk_id.is_empty() {
             trunk.sip_trunk_id = IdKind::Trunk.random();
         }
-        self.set_trunks([inbound(&trunk)])?;
-        let saving = {
+        let before: Vec<_> = self
+            .inbound(&trunk.sip_trunk_id)
+            .iter()
+            .map(inbound)
+            .collect();
+        let after = [inbound(&trunk)];
+        self.replace_trunks(&before, &after)?;
+        let put = {
             let mut registry = self.registry();
             let known = &mut registry.inbound;
-            put(known, trunk.clone(), |it| {
+            let put = put(known, trunk.clone(), |it| {
                 it.sip_trunk_id == trunk.sip_trunk_id
-            })?;
-            self.store().keep(Content::InboundTrunk(trunk.clone()))
+            });
+            put.map(|()| self.store().keep(Content::InboundTrunk(trunk.clone())))
         };
-        saving.done().await?;
+        if put.is_err() {
+            self.replace_trunks(&after, &before)?;
+        }
+        put?.done().await?;
         Ok(Box::new(trunk))
     }
 
@@ -46,21 +57,22 @@ impl Sip {
         if trunk.sip_trunk_id.is_empty() {
             trunk.sip_trunk_id = IdKind::Trunk.random();
         }
-        let telephone = self.telephone()?;
-        let before = self.outbound(&trunk.sip_trunk_id).ok();
-        for name in before.iter().flat_map(trunks::names) {
-            telephone.remove_trunk(&name);
-        }
-        self.set_trunks(outbound(&trunk))?;
-        let saving = {
+        let before = self.outbound(&trunk.sip_trunk_id);
+        let before = before.map(|trunk| outbound(&trunk)).unwrap_or_default();
+        let after = outbound(&trunk);
+        self.replace_trunks(&before, &after)?;
+        let put = {
             let mut registry = self.registry();
             let known = &mut registry.outbound;
-            put(known, trunk.clone(), |it| {
+            let put = put(known, trunk.clone(), |it| {
                 it.sip_trunk_id == trunk.sip_trunk_id
-            })?;
-            self.store().keep(Content::OutboundTrunk(trunk.clone()))
+            });
+            put.map(|()| self.store().keep(Content::OutboundTrunk(trunk.clone())))
         };
-        saving.done().await?;
+        if put.is_err() {
+            self.replace_trunks(&after, &before)?;
+        }
+        put?.done().await?;
         Ok(Box::new(trunk))
     }
 
@@ -141,6 +153,35 @@ impl Sip {
         self.registry().rules.push(rule);
     }
 
+    /// Gives the telephone the trunks `after` in place of those `before`. If it refuses one of them,
+    /// it keeps those before.
+    fn replace_trunks(&self, before: &[PhoneTrunk], after: &[PhoneTrunk]) -> Answer<()> {
+        let telephone = self.telephone()?;
+        let mut set = HashSet::new();
+        let mut refused = None;
+        for trunk in after {
+            if let Err(fault) = telephone.set_trunk(trunk.clone()) {
+                refused = Some(fault);
+                break;
+            }
+            set.insert(&*trunk.name);
+        }
+        let Some(refused) = refused else {
+            let gone = before.iter().filter(|trunk| !set.contains(&*trunk.name));
+            gone.for_each(|trunk| telephone.remove_trunk(&trunk.name));
+            return Ok(());
+        };
+        for trunk in before {
+            if set.remove(&*trunk.name)
+                && let Err(fault) = telephone.set_trunk(trunk.clone())
+            {
+                tracing::warn!(trunk = trunk.name, "a trunk is lost: {fault}");
+            }
+        }
+        set.iter().for_each(|name| telephone.remove_trunk(name));
+        Err(error(Code::InvalidArgument, refused.to_string()))
+    }
+
     fn set_trunks(&self, trunks: impl IntoIterator<Item = PhoneTrunk>) -> Answer<()> {
         let telephone = self.telephone()?;
         for trunk in trunks {
@@ -169,4 +210,126 @@ fn put<T>(list: &mut Vec<T>, entry: T, is_replaced: impl Fn(&T) -> bool) -> Answ
     }
     list.push(entry);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+
+    use portunus_audio::{AudioConfig, AudioThreads};
+    use portunus_media::MediaPlane;
+    use portunus_record::Recorder;
+    use portunus_telephony::{DialError, DialId, Dialled, Telephone, Telephony};
+
+    use super::*;
+    use crate::hall::{Hall, Halls};
+    use crate::services::{SipAnswer, SipRequest};
+    use crate::sip::Means;
+
+    /// A telephone that refuses trunks for calls from the number `+666`.
+    #[derive(Default)]
+    struct Trunks(Mutex<BTreeMap<String, PhoneTrunk>>);
+
+    impl Trunks {
+        /// Returns the names of the trunks and their servers.
+        fn shown(&self) -> Vec<(String, String)> {
+            let trunks = self.0.lock().unwrap();
+            let shown = trunks.values();
+            shown
+                .map(|it| (it.name.clone(), it.server.clone()))
+                .collect()
+        }
+    }
+
+    impl Telephone for Trunks {
+        fn dial(&self, _: Dialled) -> Result<DialId, DialError> {
+            Err(DialError::Busy)
+        }
+
+        fn end(&self, _: DialId) -> bool {
+            false
+        }
+
+        fn set_trunk(&self, trunk: PhoneTrunk) -> Result<(), DialError> {
+            if trunk.name.ends_with("+666") {
+                return Err(DialError::Fault("no".to_owned()));
+            }
+            self.0.lock().unwrap().insert(trunk.name.clone(), trunk);
+            Ok(())
+        }
+
+        fn remove_trunk(&self, name: &str) {
+            self.0.lock().unwrap().remove(name);
+        }
+    }
+
+    #[derive(Debug)]
+    struct NoHalls;
+
+    impl Halls for NoHalls {
+        fn find(&self, _: &str) -> Option<Arc<Hall>> {
+            None
+        }
+
+        fn open(&self, _: &str, _: Option<&lk::RoomConfiguration>) -> Result<Arc<Hall>, String> {
+            Err("there are no rooms".to_owned())
+        }
+    }
+
+    fn sip() -> (Sip, Arc<Trunks>) {
+        let (media, ..) = MediaPlane::detached();
+        let (telephony, trunks) = (Telephony::default(), Arc::new(Trunks::default()));
+        telephony.offer_telephone(trunks.clone());
+        let sip = Sip::default();
+        sip.open(Means {
+            audio: AudioThreads::new(AudioConfig::default(), media.clone(), Recorder::default()),
+            telephony,
+            media,
+            halls: Arc::new(NoHalls),
+            store: Store::default(),
+        });
+        (sip, trunks)
+    }
+
+    fn trunk(address: &str, numbers: &[&str]) -> lk::SipOutboundTrunkInfo {
+        lk::SipOutboundTrunkInfo {
+            address: address.to_owned(),
+            numbers: numbers.iter().map(|it| (*it).to_owned()).collect(),
+            ..lk::SipOutboundTrunkInfo::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trunk_stays_as_it_is_if_its_change_is_refused() {
+        use lk::update_sip_outbound_trunk_request::Action;
+        let (sip, trunks) = sip();
+        let made = SipRequest::CreateOutbound(Box::new(trunk("old", &["+1", "+2"])));
+        let SipAnswer::Outbound(made) = sip.serve(made).await.unwrap() else {
+            panic!("another answer");
+        };
+        let before = trunks.shown();
+        assert_eq!(before.len(), 2);
+        let update = |new: lk::SipOutboundTrunkInfo| {
+            SipRequest::UpdateOutbound(Box::new(lk::UpdateSipOutboundTrunkRequest {
+                sip_trunk_id: made.sip_trunk_id.clone(),
+                action: Some(Action::Replace(new)),
+            }))
+        };
+        let refused = update(trunk("new", &["+3", "+2", "+666"]));
+        assert!(sip.serve(refused).await.is_err());
+        assert_eq!(trunks.shown(), before);
+        assert_eq!(sip.outbound(&made.sip_trunk_id).unwrap(), *made);
+
+        sip.serve(update(trunk("new", &["+3", "+2"])))
+            .await
+            .unwrap();
+        let name = |number| trunks::name(&made.sip_trunk_id, number);
+        let server = || "sip:new".to_owned();
+        assert_eq!(
+            trunks.shown(),
+            [(name("+2"), server()), (name("+3"), server())]
+        );
+    }
 }

@@ -1,6 +1,11 @@
 //! Why a token or a request is refused, with the texts that LiveKit answers.
 
+use portunus_config::Secret;
+
 /// The reason why a token is not accepted. The status is always 401.
+///
+/// Its text is for logs: it does not contain the token, which may become valid later. The text for
+/// the client is [`TokenFault::answer`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFault {
@@ -14,13 +19,25 @@ pub enum TokenFault {
     #[error("invalid API key: {0}")]
     UnknownKey(String),
     /// The token does not hold.
-    #[error("invalid token: {token}, error: {reason}")]
+    #[error("invalid token: {reason}")]
     Invalid {
         /// The whole token.
-        token: String,
+        token: Secret,
         /// The reason.
         reason: InvalidToken,
     },
+}
+
+impl TokenFault {
+    /// Returns the text that LiveKit answers. It may contain the whole token: do not log it.
+    pub fn answer(&self) -> String {
+        match self {
+            TokenFault::Invalid { token, reason } => {
+                format!("invalid token: {}, error: {reason}", &**token)
+            }
+            _ => self.to_string(),
+        }
+    }
 }
 
 /// The reason why a token that can be read does not hold.

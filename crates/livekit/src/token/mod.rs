@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub use fault::{InvalidToken, JoinFault, TokenFault};
 pub use grants::{Grants, SipGrant, VideoGrant};
-pub use renewal::Renewal;
+pub use renewal::{PresentClaims, Renewal};
 
 /// The largest difference between the clocks of the issuer and the server, in seconds.
 const LEEWAY: u64 = 60;
@@ -108,7 +108,7 @@ impl Keys {
         let secret = secret.ok_or_else(|| TokenFault::UnknownKey(key.clone()))?;
         let held = parts.hold(&secret, now);
         let (mut grants, expires_at) = held.map_err(|reason| TokenFault::Invalid {
-            token: token.to_owned(),
+            token: token.into(),
             reason,
         })?;
         grants.identity = if subject.is_empty() { id } else { subject };

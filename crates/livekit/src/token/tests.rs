@@ -121,7 +121,7 @@ fn texts_of_faults_are_those_of_livekit() {
     );
     let late = signed(json!({"exp": NOW - 61}));
     assert_eq!(
-        fault(&late).to_string(),
+        fault(&late).answer(),
         format!("invalid token: {late}, error: token has invalid claims: token is expired")
     );
     assert_eq!(
@@ -132,6 +132,7 @@ fn texts_of_faults_are_those_of_livekit() {
         reason(&signed(json!({"exp": null}))),
         InvalidToken::NoExpiry
     );
+    assert_eq!(fault(&stranger).answer(), "invalid API key: nobody");
     let wrong = |claims| matches!(reason(&signed(claims)), InvalidToken::Claims(_));
     assert_eq!(reason(&signed(json!({"exp": -1}))), InvalidToken::Expired);
     assert_eq!(
@@ -146,6 +147,17 @@ fn texts_of_faults_are_those_of_livekit() {
         fault(&signed(json!({"iss": 5}))),
         TokenFault::Malformed
     ));
+}
+
+#[test]
+fn a_token_that_holds_later_is_not_in_the_text_for_logs() {
+    let early = signed(json!({"nbf": NOW + 61}));
+    let fault = fault(&early);
+    assert_eq!(
+        fault.to_string(),
+        "invalid token: token has invalid claims: token is not valid yet"
+    );
+    assert!(!format!("{fault:?}").contains(&early));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use portunus_room::Directory;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::world::{Client, KEY, World, signed, token};
+use crate::world::{Client, KEY, MAX_ROOMS, World, signed, token};
 
 /// Returns the next update about a participant.
 async fn update(client: &mut Client, identity: &str) -> ParticipantInfo {
@@ -58,6 +58,24 @@ async fn a_client_learns_of_the_room_and_the_others_of_the_client() {
     let seen = update(&mut al, "bo").await;
     assert_eq!(seen.state(), participant_info::State::Active);
     drop(bo);
+}
+
+#[tokio::test]
+async fn a_participant_has_the_kind_of_its_token_with_details() {
+    let world = World::new().await;
+    let token = signed(&json!({
+        "iss": KEY, "sub": "bot", "exp": get_current_timestamp() + 600,
+        "kind": "agent", "kindDetails": ["forwarded", "unknown"],
+        "video": { "roomJoin": true, "room": "demo" },
+    }));
+    let query = format!("access_token={token}&protocol=17");
+    let bot = world.connect(&query).await.unwrap();
+    let al = world.join("al", "demo").await;
+    let seen = &al.join.other_participants[0];
+    assert_eq!(seen.kind(), participant_info::Kind::Agent);
+    let forwarded = participant_info::KindDetail::Forwarded;
+    assert_eq!(seen.kind_details, [i32::from(forwarded)]);
+    drop(bot);
 }
 
 #[tokio::test]
@@ -183,6 +201,28 @@ async fn rooms_are_not_made_if_the_operator_makes_them() {
     let refused = (404, "requested room does not exist".to_owned());
     assert_eq!(world.get(&format!("/rtc/validate?{query}")).await, refused);
     assert!(world.connect(&query).await.is_err());
+}
+
+#[tokio::test]
+async fn a_room_that_cannot_be_made_is_refused_with_the_reason() {
+    let world = World::new().await;
+    for number in 1..=MAX_ROOMS {
+        world.join("al", &number.to_string()).await;
+    }
+    for (room, status, text) in [
+        ("0", 400, r#""0" cannot be the name of a room"#),
+        ("9", 503, "there cannot be more rooms: the limit is reached"),
+    ] {
+        let query = format!("access_token={}", token("al", room, json!({})));
+        match world.connect(&query).await {
+            Err(Error::Http(response)) => {
+                assert_eq!(response.status().as_u16(), status);
+                let body = response.into_body().unwrap_or_default();
+                assert_eq!(String::from_utf8_lossy(&body), text);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

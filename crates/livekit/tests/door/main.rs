@@ -13,6 +13,7 @@ mod agents;
 mod bad_input;
 mod data;
 mod data_tracks;
+mod identities;
 mod joins;
 mod media;
 mod moves;

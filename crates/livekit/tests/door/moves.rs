@@ -1,15 +1,97 @@
-//! Participants that the services move to another room, mute and unmute.
+//! Participants that the services move to another room, mute, unmute and change.
 
 use portunus_core::testing::Line;
 use portunus_livekit::LiveKitConfig;
 use portunus_livekit::protocol::{
-    DisconnectReason, MuteTrackRequest, ParticipantInfo, leave_request, participant_info,
-    signal_request, signal_response,
+    DisconnectReason, MuteTrackRequest, ParticipantInfo, UpdateParticipantMetadata, leave_request,
+    participant_info, signal_request, signal_response,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tracks::{answer, publish, seen};
-use crate::world::{World, token};
+use crate::world::{Client, World, token};
+
+/// Returns the next token for reconnects.
+async fn refreshed(client: &mut Client) -> String {
+    let token = client.expect("refresh_token", |message| match message {
+        signal_response::Message::RefreshToken(token) => Some(token),
+        _ => None,
+    });
+    token.await
+}
+
+/// Joins with a token. Returns the client after its first token for reconnects.
+async fn rejoin(world: &World, token: &str) -> (Client, ParticipantInfo) {
+    let query = format!("access_token={token}&protocol=17");
+    let mut client = world.connect(&query).await.unwrap();
+    let joined = client.expect("join", |message| match message {
+        signal_response::Message::Join(join) => join.participant,
+        _ => None,
+    });
+    let joined = joined.await;
+    refreshed(&mut client).await;
+    (client, joined)
+}
+
+/// Changes a participant as an administrator.
+async fn change(world: &World, change: Value) {
+    let mut body = json!({ "room": "demo", "identity": "al" });
+    if let (Some(all), Value::Object(change)) = (body.as_object_mut(), change) {
+        all.extend(change);
+    }
+    let admin = token("admin", "demo", json!({ "roomAdmin": true }));
+    let (status, text) = world.call("UpdateParticipant", &admin, &body).await;
+    assert_eq!(status, 200, "{text}");
+}
+
+#[tokio::test]
+async fn who_reconnects_stays_as_the_services_have_changed_it() {
+    let world = World::new().await;
+    let (mut al, first) = rejoin(&world, &token("al", "demo", json!({}))).await;
+    assert!(first.permission.unwrap().can_publish);
+    change(
+        &world,
+        json!({
+            "name": "Albert", "metadata": "m", "attributes": { "seat": "7" },
+            "permission": { "can_subscribe": true, "can_update_metadata": true },
+        }),
+    )
+    .await;
+    let (mut al, again) = rejoin(&world, &refreshed(&mut al).await).await;
+    let permission = again.permission.unwrap();
+    assert!(permission.can_subscribe && permission.can_update_metadata);
+    assert!(!permission.can_publish && !permission.can_publish_data);
+    assert_eq!((&*again.name, &*again.metadata), ("Albert", "m"));
+    assert_eq!(again.attributes["seat"], "7");
+
+    let update = UpdateParticipantMetadata {
+        metadata: "own".to_owned(),
+        ..UpdateParticipantMetadata::default()
+    };
+    al.send(signal_request::Message::UpdateMetadata(update))
+        .await;
+    let (_, again) = rejoin(&world, &refreshed(&mut al).await).await;
+    assert_eq!((&*again.name, &*again.metadata), ("Albert", "own"));
+}
+
+#[tokio::test]
+async fn who_is_moved_keeps_its_permissions() {
+    let world = World::new().await;
+    let mut al = world.join("al", "demo").await;
+    change(&world, json!({ "permission": { "can_subscribe": true } })).await;
+    let grants = json!({ "roomAdmin": true, "destinationRoom": "attic" });
+    let body = json!({ "room": "demo", "identity": "al", "destination_room": "attic" });
+    let admin = token("admin", "demo", grants);
+    let (status, text) = world.call("MoveParticipant", &admin, &body).await;
+    assert_eq!(status, 200, "{text}");
+    let moved = al.expect("room_moved", |message| match message {
+        signal_response::Message::RoomMoved(moved) => Some(moved.token),
+        _ => None,
+    });
+    let (_, again) = rejoin(&world, &moved.await).await;
+    let permission = again.permission.unwrap();
+    assert!(permission.can_subscribe && !permission.can_publish);
+}
 
 #[tokio::test]
 async fn who_is_moved_gets_a_token_for_the_other_room() {

@@ -31,6 +31,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 pub const KEY: &str = "devkey";
 pub const SECRET: &str = "secret-of-32-bytes-for-the-tests";
 
+/// The limit of rooms.
+pub const MAX_ROOMS: usize = 8;
+
 /// How long something may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -68,6 +71,12 @@ impl Directory for Halls {
     }
 
     fn create(&self, name: &str, settings: RoomSettings) -> Result<Arc<Room>, CreateError> {
+        if name == "0" {
+            return Err(CreateError::Name(name.to_owned()));
+        }
+        if self.list().len() >= MAX_ROOMS {
+            return Err(CreateError::Refused("the limit is reached".to_owned()));
+        }
         let room = Arc::new(Room::new(Setup {
             name: name.into(),
             settings,

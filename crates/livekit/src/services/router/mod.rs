@@ -51,7 +51,7 @@ where
 {
     let verified = match verified(&(shared.keys)(), &request) {
         Ok(verified) => verified,
-        Err(fault) => return (StatusCode::UNAUTHORIZED, fault.to_string()).into_response(),
+        Err(fault) => return (StatusCode::UNAUTHORIZED, fault.answer()).into_response(),
     };
     match answer(&*shared.services, verified.as_ref(), request).await {
         Ok((format, body)) => {
