@@ -243,6 +243,7 @@ mod tests {
             version,
             sync_streams: false,
             is_cut: false,
+            ticket: 0,
         };
         STANDARD.encode(note.encode_to_vec()).into()
     }
