@@ -416,7 +416,7 @@ impl Door {
             Entry::Let(note) => {
                 let ticket = note.ticket;
                 hall.is_followed();
-                hall.take_room_note(note, true);
+                hall.take_room_note(*note, true);
                 ticket
             }
             Entry::Unasked => hall.admit(identity, &sid, None)?,

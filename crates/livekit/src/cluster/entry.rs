@@ -26,7 +26,9 @@ impl Door {
             sid: sid.to_owned(),
         });
         match self.ask_home(room, asked).await.map(FarAnswer::into_result) {
-            Some(Ok(body)) => Ok(RoomNote::read(&body).map_or(Entry::Unasked, Entry::Let)),
+            Some(Ok(body)) => {
+                Ok(RoomNote::read(&body).map_or(Entry::Unasked, |note| Entry::Let(Box::new(note))))
+            }
             Some(Err(error)) => match error.code() {
                 Code::ResourceExhausted => Err(EntryRefusal::Full.into()),
                 Code::AlreadyExists => Err(EntryRefusal::Taken.into()),

@@ -29,7 +29,7 @@ pub(crate) enum Entry {
     /// This node decides.
     Unasked,
     /// The client may join. The room is like this.
-    Let(RoomNote),
+    Let(Box<RoomNote>),
 }
 
 /// The reason why a client cannot join.
