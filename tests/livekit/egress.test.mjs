@@ -79,7 +79,8 @@ test('a room is composed to a film', { skip }, async () => {
   const started = await egress.startRoomCompositeEgress('compose', new EncodedFileOutput({ filepath: 'room.mp4' }), {
     layout: 'grid', encodingOptions: SMALL,
   });
-  const ended = await record(all, started, FILM);
+  // Both films are written.
+  const ended = await record(all, started, 2 * FILM);
   const found = await probe(all.folder, ended.fileResults[0].filename);
   assert.deepEqual(found.codecs, ['aac', 'h264']);
   assert.ok(found.duration > 1, `${found.duration} s`);
