@@ -37,6 +37,19 @@ fn three_nodes_find_each_other_and_show_nodes_links_and_homes() {
         .unwrap();
     let error = String::from_utf8_lossy(&started.stderr).into_owned();
     assert!(error.contains("portunus cluster init"), "{error}");
+    // Nor does it start with more workers than other nodes take.
+    let config = std::fs::read_to_string(&nodes[0].config).unwrap();
+    let many = folder.path().join("many.toml");
+    let media_port = format!("media_port = {}", nodes[0].media_port);
+    let config = config.replace("workers = 1", "workers = 65");
+    std::fs::write(&many, config.replace(&media_port, "media_port = 0")).unwrap();
+    let started = Command::new(env!("CARGO_BIN_EXE_portunus"))
+        .arg("--config")
+        .arg(&many)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&started.stderr).into_owned();
+    assert!(error.contains("set media.workers = 64"), "{error}");
     nodes[0].says(&["init"]);
     nodes[0].start();
     let address = format!("127.0.0.1:{}", nodes[0].port);

@@ -15,7 +15,7 @@ mod server;
 use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
-use nodes::{Node, Site, home_of, links_up};
+use nodes::{Node, Site, home, home_of, links_up};
 use portunus_hammer::machine::Station;
 use serde_json::{Value, json};
 use server::PATIENCE;
@@ -32,12 +32,6 @@ fn publishers(data: &Value) -> Vec<u64> {
     let mut ids: Vec<u64> = ids.filter_map(|it| it["id"].as_u64()).collect();
     ids.sort_unstable();
     ids
-}
-
-/// Returns the node that is the home of the room, and since which revision.
-fn home(status: &Value) -> (Value, Value) {
-    let home = home_of(status, "1234").expect("a home");
-    (home["node"].clone(), home["revision"].clone())
 }
 
 /// Returns the node through which the link to another one leads.
@@ -88,15 +82,6 @@ async fn told_of(guest: &mut Guest, count: usize) {
     // The answer comes after all that was told before.
     guest.send(json!({ "request": "configure" }), None);
     guest.until(|data| data["configured"] == "ok");
-}
-
-/// Waits until the room of a node has so many participants.
-async fn listed(guest: &mut Guest, count: usize) {
-    let begin = Instant::now();
-    while participants(guest) != count {
-        assert!(begin.elapsed() < PATIENCE, "{}", participants(guest));
-        guest.peer.run_for(Duration::from_millis(50)).await;
-    }
 }
 
 fn participants(guest: &Guest) -> usize {
@@ -215,7 +200,7 @@ async fn nobody_leaves_when_the_link_to_the_home_of_a_room_breaks() {
     let (mut dan, joined) = Guest::listener(site.nodes[1].api(), ROOM, 44).await;
     assert_eq!(publishers(&joined), [11, 22, 33], "{joined}");
     for guest in &mut guests {
-        listed(guest, 4).await;
+        guest.until_there_are(ROOM, 4).await;
         guest.untold();
     }
     for node in &site.nodes {

@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
-use nodes::{Node, Site, home_of, links_up, path_of};
+use nodes::{Node, Site, home, home_of, links_up, path_of};
 use serde_json::{Value, json};
 use server::{PATIENCE, get, metric};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -32,12 +32,6 @@ fn publishers(data: &Value) -> Vec<u64> {
     let all = data["publishers"].as_array();
     let ids = all.into_iter().flatten();
     ids.filter_map(|it| it["id"].as_u64()).collect()
-}
-
-/// Returns the node that is the home of the room, and since which revision.
-fn home(status: &Value) -> (Value, Value) {
-    let home = home_of(status, "1234").expect("a home");
-    (home["node"].clone(), home["revision"].clone())
 }
 
 /// Asserts that a viewer has got each picture once and in order, from the one with the mark 1 on to

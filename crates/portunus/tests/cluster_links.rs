@@ -15,17 +15,11 @@ mod server;
 use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
-use nodes::{Site, direct_links, home_of, links_up};
+use nodes::{Site, direct_links, home, home_of, links_up};
 use portunus_hammer::machine::{PartsPerMillion, Station};
 use serde_json::{Value, json};
 
 const ROOM: u64 = 1234;
-
-/// Returns the home of the room and its revision, as a node sees them.
-fn home(status: &Value) -> (Value, Value) {
-    let home = home_of(status, "1234").expect("a home");
-    (home["node"].clone(), home["revision"].clone())
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_is_cut_in_one_direction_counts_as_cut_and_comes_back() {

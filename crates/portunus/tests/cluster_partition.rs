@@ -15,34 +15,14 @@ mod server;
 use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
-use nodes::{Site, home_of, links_up};
+use nodes::{Site, home, home_of, links_up};
 use portunus_hammer::machine::Station;
-use serde_json::{Value, json};
-use server::{PATIENCE, get};
+use serde_json::json;
+use server::get;
 
 const ROOM: u64 = 1234;
 /// The limit for another home.
 const TAKEN: Duration = Duration::from_secs(16);
-
-/// Returns the node that is the home of the room, and since which revision.
-fn home(status: &Value) -> (Value, Value) {
-    let home = home_of(status, "1234").expect("a home");
-    (home["node"].clone(), home["revision"].clone())
-}
-
-/// Waits until a guest's node lists so many participants.
-async fn listed(guest: &mut Guest, count: usize) {
-    let begin = Instant::now();
-    loop {
-        let listed = guest.ask(json!({ "request": "listparticipants", "room": ROOM }));
-        let participants = listed["participants"].as_array();
-        if participants.is_some_and(|all| all.len() == count) {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{listed}");
-        guest.peer.run_for(Duration::from_millis(50)).await;
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_home_that_is_alone_serves_its_own_clients_and_meets_the_others_again() {
@@ -58,7 +38,7 @@ async fn a_home_that_is_alone_serves_its_own_clients_and_meets_the_others_again(
     let mut bob = Guest::publisher(&b, ROOM, 22).await;
     let (mut cleo, _) = Guest::listener(&c, ROOM, 33).await;
     for guest in [&mut ada, &mut bob, &mut cleo] {
-        listed(guest, 3).await;
+        guest.until_there_are(ROOM, 3).await;
     }
     let mut at_a = Guest::viewer(&a, ROOM, 11).await;
     let mut at_c = Guest::viewer(&c, ROOM, 22).await;
@@ -110,7 +90,7 @@ async fn a_home_that_is_alone_serves_its_own_clients_and_meets_the_others_again(
         });
     }
     for guest in [&mut ada, &mut bob, &mut cleo, &mut dan, &mut eve] {
-        listed(guest, 5).await;
+        guest.until_there_are(ROOM, 5).await;
     }
     println!("all are in one room again after {:?}", begin.elapsed());
     let mut from_b = Guest::viewer_soon(&a, ROOM, 22).await;

@@ -15,32 +15,11 @@ mod server;
 use std::time::{Duration, Instant};
 
 use nodes::guests::Guest;
-use nodes::{Site, home_of, links_up};
-use serde_json::{Value, json};
-use server::PATIENCE;
+use nodes::{Site, home, home_of, links_up};
+use serde_json::json;
 
 const ROOM: u64 = 1234;
 const PAUSE: Duration = Duration::from_secs(30);
-
-/// Returns the home of the room and its revision, as a node sees them.
-fn home(status: &Value) -> (Value, Value) {
-    let home = home_of(status, "1234").expect("a home");
-    (home["node"].clone(), home["revision"].clone())
-}
-
-/// Waits until a guest's node lists so many participants.
-async fn listed(guest: &mut Guest, count: usize) {
-    let begin = Instant::now();
-    loop {
-        let listed = guest.ask(json!({ "request": "listparticipants", "room": ROOM }));
-        let participants = listed["participants"].as_array();
-        if participants.is_some_and(|all| all.len() == count) {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{listed}");
-        guest.peer.run_for(Duration::from_millis(50)).await;
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_home_that_stood_still_yields_and_everybody_meets_again() {
@@ -56,7 +35,7 @@ async fn a_home_that_stood_still_yields_and_everybody_meets_again() {
     let mut ada = Guest::publisher(&a, ROOM, 11).await;
     let (mut cleo, _) = Guest::listener(&c, ROOM, 33).await;
     for guest in [&mut ada, &mut bob, &mut cleo] {
-        listed(guest, 3).await;
+        guest.until_there_are(ROOM, 3).await;
     }
     let mut at_c = Guest::viewer(&c, ROOM, 11).await;
     at_c.watch(&mut ada, 0).await;
@@ -93,7 +72,7 @@ async fn a_home_that_stood_still_yields_and_everybody_meets_again() {
     }
     println!("all agree again after {:?}", begin.elapsed());
     for guest in [&mut ada, &mut cleo, &mut bob] {
-        listed(guest, 3).await;
+        guest.until_there_are(ROOM, 3).await;
     }
     // Nobody has answered the checks of bob's connection for 30 s, so it is over. He is told, and
     // publishes again; here by another name.

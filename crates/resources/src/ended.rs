@@ -49,8 +49,8 @@ impl Ended {
     }
 
     /// Another node has such a resource. Returns how long ago it was ended, so that the node ends it,
-    /// too, if it does not know of the end. Some time after the end it may also have been made anew:
-    /// the end is forgotten.
+    /// too, if it does not know of the end. Some time after the end it may also have been made anew: 3 s
+    /// after the first node was told, the end is forgotten.
     pub(crate) fn listed(&self, id: &Id, now: Instant) -> Option<Duration> {
         let mut times = self.times();
         let end = times.get_mut(id)?;

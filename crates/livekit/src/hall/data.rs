@@ -219,8 +219,8 @@ impl Hall {
         targets.cloned().collect()
     }
 
-    /// Sends a message to participants of this node. A reliable one is kept for those whose channel is not open
-    /// yet.
+    /// Sends a message to participants of this node. If it is reliable, it waits for those whose channel
+    /// is not open yet.
     pub(crate) fn deliver(&self, label: &str, packet: Packet, targets: &[Arc<Member>]) {
         // Under the lock, so that a channel which is being opened misses nothing.
         let mut packets = self.packets();

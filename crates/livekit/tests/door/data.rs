@@ -84,22 +84,29 @@ fn new_peers(world: &World, before: &[PeerId]) -> Vec<PeerId> {
     peers.filter(|peer| !before.contains(peer)).collect()
 }
 
-#[tokio::test]
-async fn messages_go_to_the_others_or_to_those_that_are_named() {
-    let world = World::new().await;
+/// Joins al, who has data channels, bo and cy. Returns the clients and their peers, of al that of the
+/// publisher.
+async fn three(world: &World) -> ([Client; 3], [PeerId; 3]) {
     let mut al = world.join("al", "demo").await;
     let before = world.server.peers();
     al.offer(&[Line::Data]).await;
-    let publisher = new_peers(&world, &before)[0];
+    let publisher = new_peers(world, &before)[0];
     let before = world.server.peers();
     let mut second = world.join("bo", "demo").await;
-    let bo = new_peers(&world, &before)[0];
+    let bo = new_peers(world, &before)[0];
     let before = world.server.peers();
     let mut third = world.join("cy", "demo").await;
-    let cy = new_peers(&world, &before)[0];
+    let cy = new_peers(world, &before)[0];
     world.all_up().await;
     is_active(&mut second, "bo").await;
     is_active(&mut third, "cy").await;
+    ([al, second, third], [publisher, bo, cy])
+}
+
+#[tokio::test]
+async fn messages_go_to_the_others_or_to_those_that_are_named() {
+    let world = World::new().await;
+    let (_clients, [publisher, bo, cy]) = three(&world).await;
     send(&world, publisher, "_reliable", &packet(1, "all", &[])).await;
     send(&world, publisher, "_lossy", &packet(0, "quick", &[])).await;
     send(
@@ -132,20 +139,8 @@ async fn messages_go_to_the_others_or_to_those_that_are_named() {
 #[tokio::test]
 async fn sessions_and_identities_name_those_who_get_a_message() {
     let world = World::new().await;
-    let mut al = world.join("al", "demo").await;
-    let before = world.server.peers();
-    al.offer(&[Line::Data]).await;
-    let publisher = new_peers(&world, &before)[0];
-    let before = world.server.peers();
-    let mut second = world.join("bo", "demo").await;
-    let bo = new_peers(&world, &before)[0];
-    let before = world.server.peers();
-    let mut third = world.join("cy", "demo").await;
-    let cy = new_peers(&world, &before)[0];
-    world.all_up().await;
-    is_active(&mut second, "bo").await;
-    is_active(&mut third, "cy").await;
-    let bo_sid = second.join.participant.as_ref().unwrap().sid.clone();
+    let (clients, [publisher, bo, cy]) = three(&world).await;
+    let bo_sid = clients[1].join.participant.as_ref().unwrap().sid.clone();
     let to = |sequence: u32, text: &str, to: &[&str], sid: &str| {
         let mut packet = packet(sequence, text, to);
         if let Some(data_packet::Value::User(user)) = &mut packet.value {

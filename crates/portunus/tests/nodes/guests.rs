@@ -166,6 +166,20 @@ impl Guest {
         }
     }
 
+    /// Waits until its node lists so many participants.
+    pub async fn until_there_are(&mut self, room: u64, count: usize) {
+        let begin = Instant::now();
+        loop {
+            let listed = self.ask(json!({ "request": "listparticipants", "room": room }));
+            let participants = listed["participants"].as_array();
+            if participants.is_some_and(|all| all.len() == count) {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{listed}");
+            self.peer.run_for(Duration::from_millis(50)).await;
+        }
+    }
+
     pub fn send(&self, body: Value, jsep: Option<(&str, &str)>) {
         let mut message = json!({ "janus": "message", "transaction": "m", "body": body });
         if let Some((kind, sdp)) = jsep {

@@ -210,6 +210,13 @@ pub fn home_of<'s>(status: &'s Value, room: &str) -> Option<&'s Value> {
     homes.find(|home| home["what"] == what)
 }
 
+/// The node that is the home of room 1234, and the revision since which it is.
+#[track_caller]
+pub fn home(status: &Value) -> (Value, Value) {
+    let home = home_of(status, "1234").expect("a home");
+    (home["node"].clone(), home["revision"].clone())
+}
+
 /// A cluster of nodes that are linked.
 pub struct Site {
     pub nodes: Vec<Node>,
