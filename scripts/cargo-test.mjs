@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
 // The longest tests start first, so that they do not run alone at the end.
-const FIRST = ['flash_and_beep', 'hammer', 'switching', 'adaptation', 'crash', 'cli'];
+const FIRST = ['log', 'hammer', 'switching', 'cluster_broken_links', 'cluster_pauses', 'flash_and_beep', 'adaptation', 'crash', 'cluster', 'cli'];
 // Those that take longer are named, with their durations.
 const LONG_S = 30;
 // With this many failures or more there is a common reason, so nothing is repeated.
@@ -126,7 +126,8 @@ let passed = true;
 const worker = async () => {
   for (let binary = binaries.shift(); binary; binary = binaries.shift()) await test(binary);
 };
-await Promise.all(Array.from({ length: availableParallelism() }, worker));
+// Many tests wait for a second of their own, so that one more than there are cores run at a time.
+await Promise.all(Array.from({ length: availableParallelism() + 1 }, worker));
 // Many failures are not random.
 if (again.flatMap(({ failed }) => failed).length > MANY) passed = false;
 else for (const { binary, failed } of again) for (const name of failed) await testAgain(binary, name);

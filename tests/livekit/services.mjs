@@ -20,8 +20,8 @@ export const run = promisify(execFile);
 /** Why the tests are skipped, if they are. */
 export const skip = process.env.LIVEKIT_URL && 'another server';
 
-/** The bytes of some seconds of a recorded tone, and of pictures. */
-export const [SOUND, FILM] = [15_000, 150_000];
+/** The bytes of two seconds or more of a recorded tone (96 kbit/s), and of pictures (3 Mbit/s, which an ingress encodes at most). */
+export const [SOUND, FILM] = [24_000, 750_000];
 
 /** Pictures as small as those of the film, which a busy machine encodes in time. */
 export const SMALL = new EncodingOptions({ width: 320, height: 240, framerate: 15, videoBitrate: 500 });

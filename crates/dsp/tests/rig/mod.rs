@@ -117,24 +117,30 @@ pub fn speech(format: Format, voice: u64, loud: f32, frame: u64) -> Vec<f32> {
     let rate = f64::from(format.rate.hertz());
     let pitch = 95.0 + 37.0 * (voice % 5) as f64;
     let syllables = 3.0 + 0.37 * (voice % 7) as f64;
+    let highest = (0.45 * rate).min(7_000.0);
+    let mut strengths: Vec<f64> = Vec::new();
     (0..count)
         .flat_map(|at| {
             let time = (frame * count + at) as f64 / rate + voice as f64 * 0.71;
+            // Formants move so slowly that they are the same for some samples.
+            if at % 16 == 0 {
+                let vowel = (TAU * 1.7 * time).sin();
+                let formants = [500.0 + 200.0 * vowel, 1_500.0 - 400.0 * vowel, 2_600.0];
+                let strength = |hertz: f64| {
+                    let near = |formant: f64| (-((hertz - formant) / 180.0).powi(2)).exp();
+                    (formants.map(near).iter().sum::<f64>() + 0.02) / (1.0 + hertz / 2_000.0)
+                };
+                let harmonics = (1..).map(|harmonic| f64::from(harmonic) * pitch);
+                strengths.clear();
+                strengths.extend(harmonics.take_while(|it| *it < highest).map(strength));
+            }
             let phase = TAU * pitch * time + 2.5 * (TAU * 1.3 * time).sin();
-            let vowel = (TAU * 1.7 * time).sin();
-            let formants = [500.0 + 200.0 * vowel, 1_500.0 - 400.0 * vowel, 2_600.0];
-            let highest = (0.45 * rate).min(7_000.0);
+            // The sines of multiples of the phase, each by the two before.
+            let (twice_cosine, mut before, mut sine) = (2.0 * phase.cos(), 0.0, phase.sin());
             let mut sample = 0.0;
-            let mut harmonic = 1.0;
-            while harmonic * pitch < highest {
-                let hertz = harmonic * pitch;
-                let strength: f64 = formants
-                    .iter()
-                    .map(|formant| (-((hertz - formant) / 180.0).powi(2)).exp())
-                    .sum::<f64>()
-                    + 0.02;
-                sample += strength * (phase * harmonic).sin() / (1.0 + hertz / 2_000.0);
-                harmonic += 1.0;
+            for strength in &strengths {
+                sample += strength * sine;
+                (before, sine) = (sine, twice_cosine * sine - before);
             }
             let syllable = (TAU * syllables * time).sin().max(0.0).sqrt();
             let sample = (f64::from(loud) * 0.3 * sample * syllable) as f32;
