@@ -211,7 +211,9 @@ fn the_authority_is_renewed_while_nodes_trust_both() {
         site.nodes[index].running = None;
         site.nodes[index].start();
         site.until_linked();
-        assert_eq!(site.nodes[index].status()["disagreements"], json!([]));
+        site.nodes[index].until("no disagreement", |status| {
+            status["disagreements"] == json!([])
+        });
     };
     let authorities = |site: &Site, index: usize| {
         let pem = site.nodes[index].certificates().join("ca.pem");
