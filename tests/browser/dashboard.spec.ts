@@ -363,44 +363,43 @@ test('a server that is away is reported, and asked again', async ({ page }) => {
   await expect(page.getByTestId('notice')).toContainText('cannot be reached');
 });
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`the pages fit a phone and have enough contrast, ${colorScheme}`, FIREFOX, async ({ page: caller, pageIn, browserName }, info) => {
-    test.skip(browserName === 'chromium', 'page-checks.spec.ts looks at it');
-    await calling(caller);
-    const page = await pageIn(colorScheme);
-    await page.setViewportSize(PHONE);
-    const errors: string[] = [];
-    // For a screenshot Playwright adds a style of its own, which the pages' policy refuses in Firefox.
-    const own = (text: string) => text.includes('blocked an inline style (style-src-elem)');
-    page.on('pageerror', (error) => own(String(error)) || errors.push(String(error)));
-    await page.goto(dashboard());
-    await page.getByTestId('sessions').getByRole('link').first().click();
-    await expect.poll(() => points(page, 'plot-bitrate-in')).toBeGreaterThan(2);
-    const handle = page.url();
-    for (const url of [dashboard(), handle, dashboard('events.html')]) {
-      await page.goto(url);
-      await expect(page.getByTestId('status')).toHaveText(/Portunus|connected|Watching/);
-      if (url === handle) await expect(page.getByTestId('pairs').locator('tbody tr')).not.toHaveCount(0);
-      for (const summary of await page.locator('summary').all()) await summary.click();
-      await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
-      const name = new URL(url).pathname.replace(/\W/g, '') || 'index';
-      await page.screenshot({ path: info.outputPath(`${name}.png`), fullPage: true });
-      const { seen, poor } = await contrasts(page);
-      expect(poor, url).toEqual([]);
-      expect(seen, url).toBeGreaterThan(15);
-      for (const button of await page.getByRole('button').all()) {
-        if (await button.isVisible()) expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
-      }
-      const nameless = await page.evaluate(() =>
-        [...document.querySelectorAll<HTMLInputElement>('input, select, button')]
-          .filter((control) => !control.labels?.length && !control.ariaLabel && !control.textContent?.trim())
-          .map((control) => control.outerHTML),
-      );
-      expect(nameless).toEqual([]);
+// In Chromium page-checks.spec.ts looks at both schemes.
+test('the pages fit a phone and have enough contrast', FIREFOX, async ({ page: caller, pageIn, browserName }, info) => {
+  test.skip(browserName === 'chromium', 'page-checks.spec.ts looks at it');
+  await calling(caller);
+  const page = await pageIn('light');
+  await page.setViewportSize(PHONE);
+  const errors: string[] = [];
+  // For a screenshot Playwright adds a style of its own, which the pages' policy refuses in Firefox.
+  const own = (text: string) => text.includes('blocked an inline style (style-src-elem)');
+  page.on('pageerror', (error) => own(String(error)) || errors.push(String(error)));
+  await page.goto(dashboard());
+  await page.getByTestId('sessions').getByRole('link').first().click();
+  await expect.poll(() => points(page, 'plot-bitrate-in')).toBeGreaterThan(2);
+  const handle = page.url();
+  for (const url of [dashboard(), handle, dashboard('events.html')]) {
+    await page.goto(url);
+    await expect(page.getByTestId('status')).toHaveText(/Portunus|connected|Watching/);
+    if (url === handle) await expect(page.getByTestId('pairs').locator('tbody tr')).not.toHaveCount(0);
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(PHONE.width);
+    const name = new URL(url).pathname.replace(/\W/g, '') || 'index';
+    await page.screenshot({ path: info.outputPath(`${name}.png`), fullPage: true });
+    const { seen, poor } = await contrasts(page);
+    expect(poor, url).toEqual([]);
+    expect(seen, url).toBeGreaterThan(15);
+    for (const button of await page.getByRole('button').all()) {
+      if (await button.isVisible()) expect((await button.boundingBox())?.height).toBeGreaterThanOrEqual(44);
     }
-    expect(errors).toEqual([]);
-  });
-}
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll<HTMLInputElement>('input, select, button')]
+        .filter((control) => !control.labels?.length && !control.ariaLabel && !control.textContent?.trim())
+        .map((control) => control.outerHTML),
+    );
+    expect(nameless).toEqual([]);
+  }
+  expect(errors).toEqual([]);
+});
 
 test.describe('behind a bad link', () => {
   test.skip(!canMakeNamespaces(), 'it needs root and network namespaces');

@@ -23,6 +23,9 @@ export const skip = process.env.LIVEKIT_URL && 'another server';
 /** The bytes of two seconds or more of a recorded tone (96 kbit/s), and of pictures (3 Mbit/s, which an ingress encodes at most). */
 export const [SOUND, FILM] = [24_000, 750_000];
 
+/** The same of what a telephone says. */
+export const CALL = 12_000;
+
 /** Pictures as small as those of the film, which a busy machine encodes in time. */
 export const SMALL = new EncodingOptions({ width: 320, height: 240, framerate: 15, videoBitrate: 500 });
 
@@ -116,7 +119,8 @@ export async function film({ film: url, ingress, rooms }, room, identity = 'film
 /** What ffprobe says of a file, whose packets are all decoded. */
 export async function probe(folder, file) {
   const path = join(folder, 'egress', file);
-  const { stderr } = await run('ffmpeg', ['-v', 'error', '-i', path, '-f', 'null', '-']);
+  // With the file's own time base: in one of whole frames, two may have the same time.
+  const { stderr } = await run('ffmpeg', ['-v', 'error', '-i', path, '-fps_mode', 'passthrough', '-enc_time_base', '-1', '-f', 'null', '-']);
   const { stdout } = await run('ffprobe', ['-v', 'error', '-show_streams', '-show_format', '-of', 'json', path]);
   const { streams, format } = JSON.parse(stdout);
   return { errors: stderr, codecs: streams.map((it) => it.codec_name).sort(), duration: Number(format.duration), path };
@@ -135,7 +139,8 @@ export const reaches = (egress, id, status) => until(`${id} reaches ${EgressStat
 async function written(folder, it) {
   const folderOf = join(folder, 'egress');
   const name = it.fileResults[0]?.filename.replace(/\.\w+$/, '');
-  const files = await readdir(folderOf, { recursive: true });
+  // It is made with the first file.
+  const files = await readdir(folderOf, { recursive: true }).catch(() => []);
   const own = files.filter((file) => (name && file.startsWith(`${name}.`)) || file.startsWith(`work-${it.egressId}/`));
   const sizes = own.map(async (file) => (await stat(join(folderOf, file))).size);
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { DirectFileOutput, TwirpError } from 'livekit-server-sdk';
 import { ParticipantInfo_Kind } from '@livekit/protocol';
 import { freeUdpPorts } from '../server/ports.mjs';
-import { film, record, rejects, run, services, skip, SOUND, until } from './services.mjs';
+import { CALL, film, record, rejects, run, services, skip, until } from './services.mjs';
 
 const all = services();
 
@@ -37,7 +37,7 @@ test('telephones call rooms by rules, and rooms call telephones', { skip }, asyn
   assert.equal(there.attributes['sip.ruleID'], rule.sipDispatchRuleId);
   assert.equal(there.attributes.from, 'rule');
   const sound = await egress.startTrackEgress('phone', new DirectFileOutput({ filepath: 'phone.ogg' }), there.tracks[0].sid);
-  await record(all, sound, SOUND);
+  await record(all, sound, CALL);
   const { stderr } = await run('ffmpeg', ['-i', join(all.folder, 'egress', 'phone.ogg'), '-af', 'volumedetect', '-f', 'null', '-']);
   const loudest = Number(/max_volume: (-?[\d.]+) dB/.exec(stderr)?.[1]);
   assert.ok(loudest > -40, stderr);
