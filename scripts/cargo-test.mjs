@@ -126,8 +126,7 @@ let passed = true;
 const worker = async () => {
   for (let binary = binaries.shift(); binary; binary = binaries.shift()) await test(binary);
 };
-// Many tests wait for a second of their own, so that one more than there are cores run at a time.
-await Promise.all(Array.from({ length: availableParallelism() + 1 }, worker));
+await Promise.all(Array.from({ length: availableParallelism() }, worker));
 // Many failures are not random.
 if (again.flatMap(({ failed }) => failed).length > MANY) passed = false;
 else for (const { binary, failed } of again) for (const name of failed) await testAgain(binary, name);
