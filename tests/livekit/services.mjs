@@ -23,7 +23,7 @@ export const skip = process.env.LIVEKIT_URL && 'another server';
 /** The bytes of two seconds or more of a recorded tone (96 kbit/s), and of pictures (3 Mbit/s, which an ingress encodes at most). */
 export const [SOUND, FILM] = [24_000, 750_000];
 
-/** The same of what a telephone says. */
+/** The bytes of some seconds of what a telephone says. */
 export const CALL = 12_000;
 
 /** Pictures as small as those of the film, which a busy machine encodes in time. */
@@ -139,7 +139,7 @@ export const reaches = (egress, id, status) => until(`${id} reaches ${EgressStat
 async function written(folder, it) {
   const folderOf = join(folder, 'egress');
   const name = it.fileResults[0]?.filename.replace(/\.\w+$/, '');
-  // It is made with the first file.
+  // The folder is made with the first file.
   const files = await readdir(folderOf, { recursive: true }).catch(() => []);
   const own = files.filter((file) => (name && file.startsWith(`${name}.`)) || file.startsWith(`work-${it.egressId}/`));
   const sizes = own.map(async (file) => (await stat(join(folderOf, file))).size);

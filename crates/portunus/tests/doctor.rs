@@ -14,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use portunus_api::testing::write_certificate_for;
+use portunus_tests::free_port;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -131,17 +132,6 @@ impl Examined {
             "{check}: {:#}",
             self.report
         );
-    }
-}
-
-/// A port of TCP and UDP that nobody has.
-fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

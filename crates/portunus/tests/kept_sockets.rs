@@ -19,6 +19,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use portunus_tests::free_port;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg, sockopt,
 };
@@ -78,13 +79,6 @@ fn ask(server: SocketAddr) -> std::io::Result<String> {
     Ok(answer)
 }
 
-fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-}
-
 fn configure(folder: &Path, port: u16) -> std::path::PathBuf {
     let path = folder.join("portunus.toml");
     let config = format!(
@@ -106,7 +100,7 @@ fn nobody_is_refused_while_the_server_is_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let notify = notify_socket(&path);
-    let at = free_port();
+    let at = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let config = configure(folder.path(), at.port());
     let (mut old, _) = start(&config, &path, None);
     let name = format!("FDNAME=tcp-127.0.0.1_{}", at.port());
@@ -146,7 +140,7 @@ fn a_kept_socket_that_the_configuration_no_longer_has_is_closed() {
     let notify = notify_socket(&path);
     let kept = TcpListener::bind("127.0.0.1:0").unwrap();
     let before = kept.local_addr().unwrap();
-    let config = configure(folder.path(), free_port().port());
+    let config = configure(folder.path(), free_port());
     let (_server, api) = start(&config, &path, Some(kept.into()));
     descriptors_with(&notify, "FDSTOREREMOVE=1");
     assert_eq!(
