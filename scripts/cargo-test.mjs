@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 
 // The longest tests start first, so that they do not run alone at the end.
-const FIRST = ['log', 'hammer', 'switching', 'cluster_broken_links', 'cluster_pauses', 'flash_and_beep', 'adaptation', 'crash', 'cluster', 'cli'];
+const FIRST = ['log', 'hammer', 'simulation', 'switching', 'cluster_broken_links', 'cluster_pauses', 'flash_and_beep', 'adaptation', 'crash', 'cluster', 'cli'];
 // Those that take longer are named, with their durations.
 const LONG_S = 30;
 // With this many failures or more there is a common reason, so nothing is repeated.
