@@ -50,7 +50,7 @@ export default defineConfig({
   // Of a machine whose cores are others' too: what works takes a quarter of this.
   timeout: 120_000,
   expect: { timeout: 30_000 },
-  reporter: [['list'], ['json', { outputFile: 'results/browser.json' }]],
+  reporter: [['list'], ['json', { outputFile: process.env.BROWSER_REPORT ?? 'results/browser.json' }]],
   use: {
     headless: true,
     actionTimeout: 10_000,

@@ -11,6 +11,16 @@ export const FIREFOX = { tag: '@firefox' };
 /** The same for a test of this codec: for H.264 Firefox needs a library that it would download. */
 export const firefoxWith = (codec: string) => (/h264/i.test(codec) ? {} : FIREFOX);
 
+/**
+ * Runs in a page before its scripts: its videos are decoded, but not painted. Without a graphics card, painting takes half of the CPU
+ * time of a page with people in it. A test that looks at the page itself sets style sheets of its own (pictures.ts).
+ */
+export function unpainted(): void {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('video { opacity: 0 !important }');
+  document.adoptedStyleSheets = [sheet];
+}
+
 interface WorkerFixtures {
   server: Server;
   /** The script that gives a page `window.client`: janus.js without a page around it. */
@@ -44,6 +54,7 @@ export const test = base.extend<{ baseURL: string; serverLog: void; pageIn: (sch
   baseURL: async ({ server }, use) => use(server.base),
   context: async ({ context }, use) => {
     await context.addInitScript(recordPeerConnections);
+    await context.addInitScript(unpainted);
     await use(context);
     // Pages leave as a tab does that is closed. Without that, their sessions outlive them for 45 s, and the next test meets them.
     // Chromium's headless shell ends a page before it has sent what it sends when it goes, so that the page is told ahead.

@@ -145,8 +145,8 @@ async function isReadable(page: Page, what: string): Promise<void> {
     expect(seen, what).toBeGreaterThan(20);
   }
   await page.emulateMedia({ colorScheme: 'light' });
-  // Headings of what is hidden get their text when it is shown.
-  await isAccessible(page, what, ['empty-heading']);
+  // Headings of what is hidden get their text when it is shown. The contrast is known by now, and takes axe most of its time.
+  await isAccessible(page, what, ['empty-heading', 'color-contrast']);
 }
 
 for (const name of PAGES) {
@@ -170,17 +170,22 @@ async function withoutDelays(page: Page): Promise<void> {
   });
 }
 
-test('a room that people are in, and the dashboard meanwhile', async ({ page, context }, info) => {
+/** Ann and Ben are in the room, and see each other. `page` is Ann's. */
+async function inRoom(page: Page): Promise<void> {
   const query = 'size=320x180&simulcast=0';
-  const other = await context.newPage();
+  const other = await page.context().newPage();
   await other.goto(`${server.base}/videoroom.html?room=1&name=Ben&join=1&${query}`);
-  const wrong = watch(page);
   await page.goto(`${server.base}/videoroom.html?room=1&name=Ann&join=1&${query}`);
   for (const name of ['You', 'Ben']) {
     const shown = () => page.getByTestId(`tile-${name}`).getByTestId('video').evaluate((video: HTMLVideoElement) => video.getVideoPlaybackQuality().totalVideoFrames);
     await expect.poll(shown, name).toBeGreaterThan(10);
   }
   await expect(page.getByTestId('present')).toHaveText('2 here');
+}
+
+test('a room that people are in', async ({ page }, info) => {
+  const wrong = watch(page);
+  await inRoom(page);
   await expect(page.getByTestId('mute-audio')).toBeVisible();
   await expect(page.getByTestId('notice')).toBeHidden();
   await page.getByTestId('open-people').click();
@@ -200,9 +205,13 @@ test('a room that people are in, and the dashboard meanwhile', async ({ page, co
   await page.getByTestId('details').click();
   await isFine(page, 'room with figures', info);
   await isAccessible(page, 'room with figures');
+  expect(wrong).toEqual([]);
+});
 
+test('the dashboard while people are in a room', async ({ page, context }, info) => {
+  await inRoom(page);
   const admin = await context.newPage();
-  const failed = watch(admin);
+  const wrong = watch(admin);
   await withoutDelays(admin);
   const origin = new URL(server.admin).origin;
   await admin.goto(origin);
@@ -221,7 +230,7 @@ test('a room that people are in, and the dashboard meanwhile', async ({ page, co
   await expect(admin.getByTestId('status')).toHaveText('Watching.');
   await isFine(admin, 'events', info);
   await isReadable(admin, 'events');
-  expect([...wrong, ...failed]).toEqual([]);
+  expect(wrong).toEqual([]);
 });
 
 test('a call on a phone', async ({ page }, info) => {
