@@ -40,8 +40,12 @@ pub struct NodeLoad {
     /// CPU time of its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
-    /// Packets that arrived, of those that were due.
+    /// Packets that arrived in the time of the measurement, of those that were sent in it. One that is on its way at the end is
+    /// missing.
     pub delivered_share: f64,
+    /// Packets that were lost, of those for the viewers that decrypt, by their sequence numbers.
+    #[serde(default)]
+    pub lost_share: f64,
     /// UDP payload that arrived.
     pub received_bps: f64,
     /// The delay of packets from the source to a viewer, with all viewers.

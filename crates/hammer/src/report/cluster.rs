@@ -40,6 +40,7 @@ fn nodes(cluster: &Cluster) -> Table {
             cpu.map_or_else(String::new, digits),
             each_us(cpu, viewers),
             node.map_or_else(String::new, |node| percent(node.delivered_share)),
+            node.map_or_else(String::new, |node| percent(node.lost_share)),
             node.map_or_else(String::new, |node| bits_per_s(node.received_bps)),
             us(delay.map(|delay| delay.p50_us)),
             us(delay.map(|delay| delay.p99_us)),
@@ -60,6 +61,7 @@ fn nodes(cluster: &Cluster) -> Table {
             "CPU cores",
             "CPU/viewer and s",
             "delivered",
+            "lost",
             "throughput",
             "delay p50",
             "delay p99",
@@ -183,6 +185,7 @@ mod tests {
                     viewers: 100,
                     cpu_cores: Some(0.11),
                     delivered_share: 1.0,
+                    lost_share: 0.0125,
                     ..NodeLoad::default()
                 }],
                 times_one: Some(1.94),
@@ -213,6 +216,7 @@ mod tests {
         for said in [
             "one server alone",
             "1.94x",
+            "1.25 %",
             "nothing, for 6 viewers",
             "at B, A's publisher: 1 of 1 lost 1,234 packets, gap up to 5.00 s",
         ] {

@@ -11,8 +11,7 @@ use crate::machine::usage::{self, Sampler};
 use crate::scenario::ScenarioError;
 use crate::scenario::crowd::{Act, Crowd, Manners, Pace};
 use crate::scenario::target::{Target, Way};
-use crate::source::Delayed;
-use crate::viewer::{Factory, LoadThreads};
+use crate::viewer::{Factory, Findings, LoadThreads};
 
 /// The connections that the viewers of a node share.
 const CONNECTIONS: u32 = 4;
@@ -36,7 +35,8 @@ pub(super) struct Measured {
     pub(super) expected: u64,
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    pub(super) delays: Vec<Delayed>,
+    /// What the viewers that decrypt found.
+    pub(super) findings: Findings,
 }
 
 impl Seat {
@@ -130,7 +130,7 @@ impl Seat {
             expected: window.expected,
             packets: window.packets,
             bytes: window.bytes,
-            delays: window.findings.delays,
+            findings: window.findings,
         })
     }
 }
@@ -158,6 +158,15 @@ impl Measured {
         match self.expected {
             0 => 0.0,
             expected => (self.packets as f64 / expected as f64).min(1.0),
+        }
+    }
+
+    /// Returns the packets whose numbers are missing, of all for the viewers that decrypt.
+    pub(super) fn lost_share(&self) -> f64 {
+        let lost = u64::try_from(self.findings.lost).unwrap_or(0);
+        match self.findings.packets.saturating_add(lost) {
+            0 => 0.0,
+            all => lost as f64 / all as f64,
         }
     }
 

@@ -67,13 +67,14 @@ async fn at_all(places: &[Place], demand: &Demand) -> Result<Vec<NodeLoad>, Scen
 }
 
 fn node_load(node: &str, mut measured: Measured, hop: Option<Delays>) -> NodeLoad {
-    let delays = std::mem::take(&mut measured.delays);
+    let delays = std::mem::take(&mut measured.findings.delays);
     let mut delays_us: Vec<f64> = delays.iter().map(|delayed| delayed.us).collect();
     NodeLoad {
         node: node.to_owned(),
         viewers: measured.viewers,
         cpu_cores: measured.cpu_cores,
         delivered_share: measured.delivered_share(),
+        lost_share: measured.lost_share(),
         received_bps: measured.received_bps(),
         delay: Delays::of(&mut delays_us),
         round_trip_us: None,
@@ -83,9 +84,9 @@ fn node_load(node: &str, mut measured: Measured, hop: Option<Delays>) -> NodeLoa
 
 /// Returns what each node adds to the delays of the packets at the first one. `None` for the first.
 fn hops(measured: &[Measured]) -> Vec<Option<Delays>> {
-    let near = measured.first().map(|first| &*first.delays);
+    let near = measured.first().map(|first| &*first.findings.delays);
     let near = by_packet(near.unwrap_or_default());
-    let of = |far: &Measured| Delays::of(&mut added_us(&near, &far.delays));
+    let of = |far: &Measured| Delays::of(&mut added_us(&near, &far.findings.delays));
     let others = measured.iter().skip(1).map(of);
     std::iter::once(None).chain(others).collect()
 }
@@ -111,6 +112,7 @@ fn added_us(near: &HashMap<Duration, f64>, far: &[Delayed]) -> Vec<f64> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
     use super::*;
+    use crate::viewer::Findings;
 
     #[test]
     fn a_hop_adds_what_the_same_packet_needs_more() {
@@ -119,7 +121,10 @@ mod tests {
             us,
         };
         let of = |delays| Measured {
-            delays,
+            findings: Findings {
+                delays,
+                ..Findings::default()
+            },
             ..Measured::default()
         };
         let near = of(vec![delayed(1, 100.0), delayed(2, 5_000.0)]);
@@ -134,5 +139,27 @@ mod tests {
         assert_eq!(hops.first(), Some(&None));
         let hop = hops.get(1).copied().flatten().unwrap();
         assert_eq!((hop.count, hop.min_us, hop.max_us), (2, 200.0, 250.0));
+    }
+
+    #[test]
+    fn lost_packets_are_those_with_missing_numbers() {
+        let share = |packets, lost| {
+            let findings = Findings {
+                packets,
+                lost,
+                ..Findings::default()
+            };
+            let measured = Measured {
+                findings,
+                ..Measured::default()
+            };
+            measured.lost_share()
+        };
+        assert_eq!(
+            [share(990, 10), share(990, 0), share(0, 0)],
+            [0.01, 0.0, 0.0]
+        );
+        // More of the losses of the time before came late than were lost in this one.
+        assert_eq!(share(990, -1), 0.0);
     }
 }
