@@ -40,10 +40,11 @@ pub struct NodeLoad {
     /// CPU time of its process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_cores: Option<f64>,
-    /// Packets that arrived in the time of the measurement, of those that were sent in it. One that is on its way at the end is
-    /// missing.
+    /// Packets that arrived during the measurement, as a share of those sent during it. Late packets
+    /// lower it, too: those that arrive after the end do not count.
     pub delivered_share: f64,
-    /// Packets that were lost, of those for the viewers that decrypt, by their sequence numbers.
+    /// Packets that never arrived, as a share of those sent to the viewers that decrypt, by their
+    /// sequence numbers.
     #[serde(default)]
     pub lost_share: f64,
     /// UDP payload that arrived.
